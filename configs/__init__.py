@@ -1,0 +1,1 @@
+"""One file an experiment: `get_config(arg)` and `sweep(add, config)`."""

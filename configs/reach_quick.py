@@ -1,0 +1,106 @@
+"""First light: the reachable length of a small model, as a line in the number of prompt vectors.
+
+Paper:    How Many Different Outputs Can a Transformer Generate? (arXiv 2605.22223), Corollary 4.6,
+          tested by cramming with the progressive protocol (docs/theory_reach.md).
+Command:  python launch.py                                        # this file is the default
+          python launch.py --config=configs/reach_quick.py:smoke  # seconds, for a first look
+Expected: see the README, which shows the table and the figure of this command.
+"""
+
+from collections.abc import Callable
+
+from ml_collections import ConfigDict
+
+from configs import _base
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    """`arg` is "" for the full experiment or "smoke" for a run of seconds."""
+    _base.check_arg(arg, ("", "smoke"))
+    config = _base.new_config("reachability")
+
+    config.corpus = ConfigDict()
+    config.corpus.vocab_size = 512  # byte-level BPE, the begin-of-text token included
+    config.corpus.heldout = 0.1  # share of the topics never trained on
+
+    config.model = ConfigDict()
+    config.model.layers = 4
+    config.model.width = 64  # D
+    config.model.heads = 4
+    config.model.kv_heads = 4
+    config.model.head_width = 16
+    config.model.mlp_width = 176  # F
+    config.model.rope_base = 10_000.0
+    config.model.norm_eps = 1e-5
+    config.model.tied = True  # output head = input embedding
+    config.model.dtype = "float32"
+
+    config.training = ConfigDict()
+    config.training.steps = 900
+    config.training.batch = 16
+    config.training.length = 128  # tokens a row
+    config.training.rate = 3e-3  # AdamW, peak
+    config.training.warmup = 50
+    config.training.weight_decay = 0.1
+    config.training.chunk = 50  # steps between two checkpoints
+    config.training.max_loss = 2.9  # nats a token on held-out text; worse is an error
+
+    config.support = ConfigDict()
+    config.support.lengths = (4, 8, 16, 32, 64, 128)  # random token ids, last position
+    config.support.samples = 512  # a length
+
+    config.cramming = ConfigDict()
+    config.cramming.prompt_length = 1  # m, swept
+    config.cramming.source = "text"  # text or random, swept
+    config.cramming.target = 0  # which target of the source, swept
+    config.cramming.prefix = "begin"  # before the prompt: begin (of text) or none
+    config.cramming.max_target = 128  # tokens; a threshold that reaches it is censored
+    config.cramming.lookahead = 8  # tokens past the correct prefix that the loss looks at
+    config.cramming.temperature = 0.3  # logits are divided by it in the loss
+    config.cramming.rate = 0.1  # Adam
+    config.cramming.b1 = 0.9
+    config.cramming.b2 = 0.99
+    config.cramming.steps = 2000  # at most
+    config.cramming.patience = 300  # steps without growth
+
+    config.axes = ConfigDict()
+    config.axes.prompt_lengths = (1, 2, 3, 4)
+    config.axes.sources = ("text", "random")
+    config.axes.targets = 16  # a source and prompt length
+
+    config.execution = ConfigDict()  # how, not what: changes no result
+    config.execution.lanes = 32
+    config.execution.chunk = 50  # steps between two looks of the host
+    config.execution.buckets = (16, 32, 64, 128)  # padded target lengths
+
+    if arg == "smoke":
+        config.model.layers = 2
+        config.training.steps = 40
+        config.training.length = 32
+        config.training.chunk = 20
+        config.training.max_loss = 7.0
+        config.support.lengths = (4, 16)
+        config.support.samples = 32
+        config.cramming.steps = 100
+        config.cramming.patience = 40
+        config.cramming.max_target = 32
+        config.axes.prompt_lengths = (1, 2)
+        config.axes.targets = 3
+        config.execution.lanes = 8
+        config.execution.chunk = 20
+        config.execution.buckets = (16, 32)
+    return config.lock()
+
+
+def sweep(add: Callable[..., None], config: ConfigDict) -> None:
+    """One cell a prompt length, source and target."""
+    for prompt_length in config.axes.prompt_lengths:
+        for source in config.axes.sources:
+            for target in range(config.axes.targets):
+                add(
+                    {
+                        "cramming.prompt_length": prompt_length,
+                        "cramming.source": source,
+                        "cramming.target": target,
+                    }
+                )

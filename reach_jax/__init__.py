@@ -1,0 +1,1 @@
+"""How many different outputs can a transformer generate? Models, cramming, bounds, geometry."""

@@ -1,0 +1,1 @@
+"""What the embeddings of a model look like: support, box, cone."""

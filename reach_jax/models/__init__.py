@@ -1,0 +1,1 @@
+"""Frozen model configurations and thin linen modules over `reach_jax.ops`."""

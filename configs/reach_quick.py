@@ -36,7 +36,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.model.dtype = "float32"
 
     config.training = ConfigDict()
-    config.training.steps = 900
+    config.training.steps = 600
     config.training.batch = 16
     config.training.length = 128  # tokens a row
     config.training.rate = 3e-3  # AdamW, peak
@@ -49,15 +49,17 @@ def get_config(arg: str = "") -> ConfigDict:
     config.support.lengths = (4, 8, 16, 32, 64, 128)  # random token ids, last position
     config.support.samples = 512  # a length
 
+    config.cell = ConfigDict()  # what one cell crams; the sweep sets all three
+    config.cell.prompt_length = 1  # m, vectors
+    config.cell.source = "text"  # held-out text or uniform random tokens
+    config.cell.target = 0  # which target of the source
+
     config.cramming = ConfigDict()
-    config.cramming.prompt_length = 1  # m, swept
-    config.cramming.source = "text"  # text or random, swept
-    config.cramming.target = 0  # which target of the source, swept
     config.cramming.prefix = "begin"  # before the prompt: begin (of text) or none
     config.cramming.max_target = 128  # tokens; a threshold that reaches it is censored
-    config.cramming.lookahead = 8  # tokens past the correct prefix that the loss looks at
+    config.cramming.lookahead = 2  # tokens past the correct prefix that the loss looks at
     config.cramming.temperature = 0.3  # logits are divided by it in the loss
-    config.cramming.rate = 0.1  # Adam
+    config.cramming.rate = 0.5  # Adam, in standard deviations of the input embeddings
     config.cramming.b1 = 0.9
     config.cramming.b2 = 0.99
     config.cramming.steps = 2000  # at most
@@ -71,11 +73,13 @@ def get_config(arg: str = "") -> ConfigDict:
     config.execution = ConfigDict()  # how, not what: changes no result
     config.execution.lanes = 32
     config.execution.chunk = 50  # steps between two looks of the host
-    config.execution.buckets = (16, 32, 64, 128)  # padded target lengths
+    config.execution.pool = 256  # cells that share a checkpoint
+    config.execution.buckets = (8, 16, 32, 64, 128)  # padded target lengths
 
     if arg == "smoke":
         config.model.layers = 2
         config.training.steps = 40
+        config.training.warmup = 5
         config.training.length = 32
         config.training.chunk = 20
         config.training.max_loss = 7.0
@@ -99,8 +103,8 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
             for target in range(config.axes.targets):
                 add(
                     {
-                        "cramming.prompt_length": prompt_length,
-                        "cramming.source": source,
-                        "cramming.target": target,
+                        "cell.prompt_length": prompt_length,
+                        "cell.source": source,
+                        "cell.target": target,
                     }
                 )

@@ -1,1 +1,1 @@
-"""How a sweep is expanded into cells, run, checkpointed, stored and reported. No science in here."""
+"""How a sweep is expanded, run, checkpointed, stored and reported. No science in here."""

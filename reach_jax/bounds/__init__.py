@@ -1,1 +1,4 @@
-"""Upper bounds on what a prompt of finite precision can reach: float64, log space, one theorem a function."""
+"""Upper bounds on what a prompt of finite precision can reach.
+
+In float64 and log space, one theorem a function. Imports no sibling.
+"""

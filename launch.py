@@ -1,0 +1,121 @@
+"""Runs an experiment: expands its config into cells, computes what is missing, draws the report.
+
+  python launch.py                                         # the quick experiment, about minutes
+  python launch.py --config=configs/reach_quick.py:smoke   # the same in seconds
+  python launch.py --config.training.steps=500             # one field set otherwise
+  python launch.py --mode=plan                             # what would run, at what cost
+  python launch.py --mode=report --workdir=runs/reach_quick
+
+A run that was stopped or killed goes on when the same command is given again. Several processes
+share one --workdir with --shard=0/2 and --shard=1/2; on one GPU give each its
+--gpu_memory_fraction. --config=PATH or PATH:ARGUMENT names a config file, each field of which is a
+flag: --config.SECTION.FIELD=VALUE. --flagfile=PATH reads flags from a file, one a line.
+
+Exit code: 0 done, 1 cells failed, 2 bad input, 130 or 143 stopped by SIGINT or SIGTERM.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+ROOT = Path(__file__).resolve().parent
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]  # wherever it is started from
+
+from sweep_jax import atomic, cells, commandline, overrides, store  # noqa: E402
+from sweep_jax.checks import require  # noqa: E402
+from sweep_jax.experiment import Context  # noqa: E402
+from sweep_jax.stop import Stop, Stopped  # noqa: E402
+
+EXPERIMENTS = {"reachability": "reach_jax.experiments.reachability"}
+DEFAULT_CONFIG = ROOT / "configs" / "reach_quick.py"
+MODES = """run: compute the cells that are missing, then table and report; plan: print the cells
+and their estimated cost, write nothing; table: print and write the table of the stored cells;
+report: draw table, figures and page of the stored cells again."""
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """The launcher's own flags."""
+    modes = ["run", "plan", "table", "report"]
+    workdir = "Where results go; runs/CONFIG[-ARGUMENT] if not given."
+    shard = "i/n: compute the i-th of n shares of the sweep, 0 <= i < n."
+    memory = "Share of a GPU's memory to reserve, in (0, 1]; 0.45 each for two processes."
+    flags.DEFINE_enum("mode", "run", modes, MODES, flag_values=values)
+    flags.DEFINE_string("workdir", None, workdir, flag_values=values)
+    flags.DEFINE_string("shard", "0/1", shard, flag_values=values)
+    flags.DEFINE(overrides.Parser(float), "gpu_memory_fraction", None, memory, flag_values=values)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns the exit code; bad input is one line on stderr, other errors keep their traceback."""
+    if {"-h", "-help", "--help"} & set(argv[1:]):
+        print(commandline.help_text(__doc__ or "", define_flags))
+        return 0
+    try:
+        command = commandline.parse(argv, str(DEFAULT_CONFIG), define_flags)
+        given, config = command.flags, command.config
+        _set_environment(given.mode, given.gpu_memory_fraction)
+        name = config.get("experiment")
+        require(name in EXPERIMENTS, "--config.experiment", name, f"one of {list(EXPERIMENTS)}")
+        experiment = importlib.import_module(EXPERIMENTS[name])
+        items = cells.expand(config, command.sweep, experiment.EXCLUDED)
+        cells.shard(items, given.shard)  # only to refuse it early
+        experiment.validate(config, items)
+        if given.mode == "plan":
+            plan = experiment.plan(config, items)
+            axes = {field.split(".")[-1] for field in items[0].axes}
+            total = plan.drop(columns=axes & set(plan)).sum(numeric_only=True)
+            sums = "".join(f", {name} {value:g}" for name, value in total.items())
+            print(f"{plan.to_string(index=False)}\n\n{len(items)} cells{sums}")
+            return 0
+        workdir = Path(given.workdir or Path("runs") / command.name)
+        present = given.mode == "run" or (workdir / "schema.json").exists()
+        require(present, "--workdir", str(workdir), "the directory of an earlier run")
+        results = store.Store(workdir)
+    except ValueError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    if given.mode == "table":
+        frame = store.table(results, items)
+        store.write_table(frame, results.workdir)
+        print(frame.to_string(index=False))
+        return 0
+    context = Context(results.workdir, results, Stop(), given.shard)
+    if given.mode == "run":
+        print(config)
+        atomic.write_text(results.workdir / "config.json", cells.dump_config(config))
+        _keep_compiled(results.workdir / "compile_cache")
+        try:
+            with context.stop:
+                experiment.run(config, items, context)
+        except Stopped as stopped:
+            print(stopped, file=sys.stderr)
+            return 128 + (context.stop.signum or 0)
+    print(experiment.report(config, items, context))
+    failed = [cell.name for cell in items if (results.read(cell) or {}).get("status") == "failed"]
+    if failed:
+        print(f"{len(failed)} cells failed: {' '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _set_environment(mode: str, fraction: float | None) -> None:
+    """What JAX reads when it is imported, hence before that."""
+    if fraction is not None:
+        require(0 < fraction <= 1, "--gpu_memory_fraction", fraction, "a share in (0, 1]")
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(fraction)
+    if mode != "run":
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")  # leave the device to those who compute
+
+
+def _keep_compiled(directory: Path) -> None:
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", str(directory))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,96 @@
+"""The reachability experiment's configuration, resolved to frozen values and checked as a whole."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from ml_collections import ConfigDict
+
+from reach_jax.cramming.settings import Assignment, CrammingConfig
+from reach_jax.geometry.states import SupportConfig
+from reach_jax.models.config import DecoderConfig
+from reach_jax.pretrain.corpus import CorpusConfig
+from reach_jax.pretrain.quick import QuickModelConfig
+from reach_jax.pretrain.train import TrainingConfig
+from sweep_jax.cells import Cell
+from sweep_jax.checks import require, resolve
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """How the cells run; no field changes a result."""
+
+    lanes: int  # cells that run at once
+    chunk: int  # steps between two looks of the host
+    pool: int  # cells that share a checkpoint, and the unit of sharding
+    buckets: tuple[int, ...]  # padded target lengths, ascending: one compilation each
+
+    def __post_init__(self) -> None:
+        for name in ("lanes", "chunk", "pool"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
+        rising = list(self.buckets) == sorted(set(self.buckets)) and min(self.buckets, default=0)
+        require(bool(rising), "buckets", self.buckets, "ascending integers >= 1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Everything the experiment reads."""
+
+    seed: int
+    quick: QuickModelConfig
+    support: SupportConfig
+    cramming: CrammingConfig
+    execution: Execution
+
+    @property
+    def model(self) -> DecoderConfig:
+        """The decoder that is crammed."""
+        return self.quick.model
+
+
+def settings(config: ConfigDict) -> Settings:
+    """Resolves `config`.
+
+    Raises:
+      ValueError: a field is missing, unknown, of the wrong type, or does not fit the others.
+    """
+    values = config.to_dict()
+    seed = values["seed"]
+    require(0 <= seed < 2**32, "config.seed", seed, "an integer in [0, 2^32)")
+    corpus = resolve(CorpusConfig, values["corpus"], "config.corpus")
+    sizes = {"vocab_size": corpus.vocab_size, **values["model"]}
+    quick = QuickModelConfig(
+        corpus,
+        resolve(DecoderConfig, sizes, "config.model"),
+        resolve(TrainingConfig, values["training"], "config.training"),
+        seed,
+    )
+    found = Settings(
+        seed,
+        quick,
+        resolve(SupportConfig, values["support"], "config.support"),
+        resolve(CrammingConfig, values["cramming"], "config.cramming"),
+        resolve(Execution, values["execution"], "config.execution"),
+    )
+    largest = found.execution.buckets[-1]
+    require(
+        found.cramming.max_target <= largest,
+        "config.cramming.max_target",
+        found.cramming.max_target,
+        f"at most the largest of config.execution.buckets, {largest}",
+    )
+    return found
+
+
+def assignments(cells: Sequence[Cell]) -> list[Assignment]:
+    """What each cell crams.
+
+    Raises:
+      ValueError: m < 1, an unknown source, or a negative target number.
+    """
+    return [resolve(Assignment, cell.config["cell"], "config.cell") for cell in cells]
+
+
+def prompt_slots(items: Sequence[Assignment]) -> int:
+    """The padded prompt length of a pool: the power of two that holds its longest prompt."""
+    longest = max(item.prompt_length for item in items)
+    return 1 << (longest - 1).bit_length()

@@ -1,0 +1,92 @@
+"""The quick model: made once, kept in a directory, and refused when it did not learn.
+
+Everything that decides it (corpus, sizes, training, seed) is in the directory's name, so a cached
+model is never the wrong one.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from reach_jax.models import decoder
+from reach_jax.models.config import DecoderConfig
+from reach_jax.pretrain import corpus, train
+from sweep_jax import atomic
+from sweep_jax.cells import hash_name
+from sweep_jax.checkpoint import Checkpoints
+from sweep_jax.lock import held
+from sweep_jax.stop import Stop
+
+_KEY = 0x51  # keeps the model's keys apart from the cells'
+
+
+@dataclasses.dataclass(frozen=True)
+class QuickModelConfig:
+    """Corpus, decoder and training run."""
+
+    corpus: corpus.CorpusConfig
+    model: DecoderConfig
+    training: train.TrainingConfig
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The hash that names the model's directory."""
+        return hash_name(dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class QuickModel:
+    """A trained decoder and the text it comes from."""
+
+    params: decoder.Params
+    corpus: corpus.Corpus
+    card: dict[str, Any]  # heldout_loss in nats a token, parameters, corpus_sha256, token counts
+    directory: Path
+
+
+def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickModel:
+    """The model under `root`, trained first if it is not there.
+
+    Raises:
+      Stopped: a stop was asked for while training; the last chunk is saved.
+      RuntimeError: the held-out loss is above `config.training.max_loss`.
+    """
+    directory = root / config.name
+    card_path = directory / "model.json"
+    with held(directory):
+        text = corpus.load(config.corpus, directory)
+        finished = Checkpoints(directory / "params", keep=1)
+        params = None
+        if card_path.exists():
+            shapes = jax.eval_shape(lambda: decoder.init(config.model, jax.random.key(0)))
+            restored = finished.restore(shapes)
+            params = None if restored is None else restored[1]
+        if params is None:
+            key = jax.random.fold_in(jax.random.key(config.seed), _KEY)
+            running = directory / "training"
+            params = train.train(config.model, config.training, text.train_S, key, running, stop)
+            finished.save(config.training.steps, params)
+            atomic.write_text(card_path, json.dumps(_card(config, text, params), indent=1) + "\n")
+            Checkpoints(running).clear()
+    card = json.loads(card_path.read_text())
+    if card["heldout_loss"] > config.training.max_loss:
+        raise RuntimeError(
+            f"training.max_loss = {config.training.max_loss}: the model reached"
+            f" {card['heldout_loss']:.3f} nats a token; train longer or allow more"
+        )
+    return QuickModel(params, text, card, directory)
+
+
+def _card(config: QuickModelConfig, text: corpus.Corpus, params: decoder.Params) -> dict[str, Any]:
+    length = config.training.length
+    return {
+        "heldout_loss": train.heldout_loss(config.model, params, text.heldout_S, length),
+        "parameters": sum(x.size for x in jax.tree.leaves(params)),
+        "train_tokens": len(text.train_S),
+        "heldout_tokens": len(text.heldout_S),
+        "corpus_sha256": text.sha256,
+    }

@@ -1,0 +1,53 @@
+"""Files that are either the old version or the new one, also under kill and a full disk.
+
+Not a lock: of several writers of one file the last wins.
+"""
+
+import os
+import time
+from pathlib import Path
+
+_SUFFIX = ".tmp"
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replaces `path` by `data`, durably when it returns.
+
+    Raises:
+      OSError: the disk is full or the directory missing; `path` keeps its old content.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{_SUFFIX}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of UTF-8 text."""
+    write_bytes(path, text.encode())
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes renames in `directory` survive a loss of power."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_stale(directory: Path, seconds: float = 3600.0) -> None:
+    """Removes what killed writers left; what is younger than `seconds` may be a live writer's."""
+    for temporary in directory.glob(f"*{_SUFFIX}"):
+        try:
+            if time.time() - temporary.stat().st_mtime > seconds:
+                temporary.unlink()
+        except FileNotFoundError:  # its writer, or another cleaner, was faster
+            continue

@@ -1,0 +1,126 @@
+"""Runs a pool of cells through a fixed number of lanes: chunk, look, save, store, refill.
+
+All states of a pool live in one stacked array tree; each chunk gathers the lanes it advances,
+so a lane that finishes is refilled with the next cell and no shape ever changes. Which cells run
+next is a pure function of the pool's state: a pool restored from a checkpoint goes on exactly as
+it would have. Knows nothing of what a cell computes.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from sweep_jax.atomic import write_text
+from sweep_jax.cells import Cell
+from sweep_jax.checkpoint import Checkpoints
+from sweep_jax.checks import require
+from sweep_jax.lock import held
+from sweep_jax.stop import Stop, Stopped
+from sweep_jax.store import Result, Store
+
+
+class Program(Protocol):
+    """What a pool computes. `State` is any tree of arrays stacked over the pool's cells."""
+
+    def start(self) -> Any:
+        """The state of every cell before its first step."""
+
+    def advance(self, state: Any, rows_L: np.ndarray, bucket: int) -> Any:
+        """One chunk for the cells in `rows_L`; an index past the end marks an idle lane."""
+
+    def look(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """For every cell: is it finished, and the size that its next step needs."""
+
+    def finish(self, state: Any, row: int) -> tuple[Result, dict[str, np.ndarray]]:
+        """The checked result of a finished cell."""
+
+
+def schedule(
+    finished_C: np.ndarray, need_C: np.ndarray, buckets: Sequence[int], lanes: int
+) -> tuple[int, np.ndarray]:
+    """Picks the bucket and the cells of the next chunk.
+
+    The smallest bucket that fills the lanes, counting cells that would fit into a smaller one;
+    within it the first cells in order. Returns the bucket and `lanes` row indices, idle lanes
+    given as len(finished_C).
+    """
+    running = np.flatnonzero(~finished_C)
+    for bucket in buckets:
+        fit = running[need_C[running] <= bucket]
+        if len(fit) >= min(lanes, len(running)):
+            rows = fit[:lanes]
+            idle = np.full(lanes - len(rows), len(finished_C))
+            return bucket, np.concatenate([rows, idle]).astype(np.int32)
+    raise ValueError(f"buckets = {tuple(buckets)}: expected one of at least {need_C.max()}")
+
+
+def pools(cells: Sequence[Cell], size: int) -> list[list[Cell]]:
+    """Cuts the sweep into pools of at most `size` cells, in order: the unit of sharding."""
+    require(size >= 1, "pool", size, "an integer >= 1")
+    return [list(cells[i : i + size]) for i in range(0, len(cells), size)]
+
+
+class PoolRun:
+    """One pool in one directory: which of its cells are still to do, and where it stands."""
+
+    def __init__(self, cells: Sequence[Cell], store: Store, root: Path) -> None:
+        """Opens the pool of `cells`; `root` holds one directory a pool.
+
+        `self.cells` are those to run: the pending ones, or all that a run cut short had.
+        """
+        digest = hashlib.sha256(" ".join(cell.name for cell in cells).encode())
+        self._directory = root / digest.hexdigest()[:16]
+        self._list = self._directory / "cells.txt"
+        self._store = store
+        self._checkpoints = Checkpoints(self._directory)
+        pending = store.pending(cells)
+        if pending and self._list.exists():  # a run was cut short: its cells, in its order
+            by_name = {cell.name: cell for cell in cells}
+            pending = [by_name[name] for name in self._list.read_text().split()]
+        self.cells = pending
+
+    def run(
+        self,
+        program: Program,
+        lanes: int,
+        buckets: Sequence[int],
+        stop: Stop,
+        provenance: Mapping[str, Any],
+        on_cell: Callable[[Result], None],
+    ) -> None:
+        """Advances the pool until every cell is finished and stored; `on_cell` hears of each.
+
+        A chunk is saved before the cells that it finished are stored, so being killed anywhere
+        costs at most one chunk.
+
+        Raises:
+          Stopped: a stop was asked for; the last chunk is saved.
+        """
+        with held(self._directory):
+            state = program.start()
+            restored = self._checkpoints.restore(state)
+            chunk, state = (0, state) if restored is None else restored
+            write_text(self._list, "\n".join(cell.name for cell in self.cells))
+            pending = {cell.name for cell in self._store.pending(self.cells)}
+            stored = np.array([cell.name not in pending for cell in self.cells])
+            while True:
+                finished_C, need_C = program.look(state)
+                for row in np.flatnonzero(finished_C & ~stored):
+                    result, arrays = program.finish(state, int(row))
+                    self._store.write(self.cells[row], result, provenance, arrays)
+                    on_cell(result)
+                    stored[row] = True
+                if finished_C.all():
+                    break
+                if stop.requested:
+                    raise Stopped(
+                        f"stopped after chunk {chunk}, {stored.sum()} cells of this pool done"
+                    )
+                bucket, rows_L = schedule(finished_C, need_C, buckets, lanes)
+                state = program.advance(state, rows_L, bucket)
+                chunk += 1
+                self._checkpoints.save(chunk, state)
+            self._checkpoints.clear()

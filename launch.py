@@ -22,28 +22,25 @@ from pathlib import Path
 
 from absl import flags
 
-ROOT = Path(__file__).resolve().parent
-sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]  # wherever it is started from
-
-from sweep_jax import atomic, cells, commandline, overrides, store  # noqa: E402
-from sweep_jax.checks import require  # noqa: E402
-from sweep_jax.experiment import Context  # noqa: E402
-from sweep_jax.stop import Stop, Stopped  # noqa: E402
+from sweep_jax import atomic, cells, commandline, overrides, store
+from sweep_jax.checks import require
+from sweep_jax.experiment import Context
+from sweep_jax.stop import Stop, Stopped
 
 EXPERIMENTS = {"reachability": "reach_jax.experiments.reachability"}
-DEFAULT_CONFIG = ROOT / "configs" / "reach_quick.py"
-MODES = """run: compute the cells that are missing, then table and report; plan: print the cells
-and their estimated cost, write nothing; table: print and write the table of the stored cells;
-report: draw table, figures and page of the stored cells again."""
+DEFAULT_CONFIG = Path(__file__).resolve().parent / "configs" / "reach_quick.py"
+MODES = ("run", "plan", "table", "report")
+MODES_HELP = """run: compute the cells that are missing, then table and report; plan: print the
+cells and their estimated cost, write nothing; table: print and write the table of the stored
+cells; report: draw table, figures and page of the stored cells again."""
 
 
 def define_flags(values: flags.FlagValues) -> None:
     """The launcher's own flags."""
-    modes = ["run", "plan", "table", "report"]
     workdir = "Where results go; runs/CONFIG[-ARGUMENT] if not given."
     shard = "i/n: compute the i-th of n shares of the sweep, 0 <= i < n."
     memory = "Share of a GPU's memory to reserve, in (0, 1]; 0.45 each for two processes."
-    flags.DEFINE_enum("mode", "run", modes, MODES, flag_values=values)
+    flags.DEFINE_enum("mode", "run", MODES, MODES_HELP, flag_values=values)
     flags.DEFINE_string("workdir", None, workdir, flag_values=values)
     flags.DEFINE_string("shard", "0/1", shard, flag_values=values)
     flags.DEFINE(overrides.Parser(float), "gpu_memory_fraction", None, memory, flag_values=values)

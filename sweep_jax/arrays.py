@@ -26,9 +26,10 @@ class Damaged(Exception):
 
 
 def save(directory: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes `arrays` to `directory`, replacing it; durable when it returns.
+    """Writes `arrays` to `directory`, replacing it; finished when it returns.
 
-    What a killed save leaves is no `directory`, and does not disturb the next save.
+    What a killed save leaves is no `directory`, and does not disturb the next save. What a loss of
+    power took from a finished one, the manifest tells.
     """
     partial = directory.with_name(directory.name + ".partial")
     partial.parent.mkdir(parents=True, exist_ok=True)

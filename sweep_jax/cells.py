@@ -5,9 +5,10 @@ Not an execution plan: which lane or device a cell runs on can change nothing ab
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +32,8 @@ class Cell:
     """
 
     name: str
-    config: dict[str, Any]
-    axes: dict[str, Any]
+    config: dict[str, Any] = field(hash=False)
+    axes: dict[str, Any] = field(hash=False)
 
     @property
     def fold(self) -> int:
@@ -66,11 +67,11 @@ def expand(config: ConfigDict, sweep: Sweep | None, excluded: Sequence[str]) -> 
     def add(axes: Mapping[str, Any]) -> None:
         resolved = ConfigDict(config.copy_and_resolve_references()).unlock()
         values = {}
-        for field, value in axes.items():
-            top = field.split(".")[0]
-            require(top not in excluded, field, value, f"a field that changes results, not {top}")
-            values[field] = overrides.convert(config, field, value, field)
-            resolved.update_from_flattened_dict({field: values[field]})
+        for path, value in axes.items():
+            top = path.split(".")[0]
+            require(top not in excluded, path, value, f"a field that changes results, not {top}")
+            values[path] = overrides.convert(config, path, value, path)
+        resolved.update_from_flattened_dict(values)
         plain = {key: value for key, value in resolved.to_dict().items() if key not in excluded}
         _check_plain(plain, "config")
         cell = Cell(hash_name(plain), plain, values)
@@ -114,20 +115,16 @@ def load_config(path: Path) -> ConfigDict:
     return ConfigDict(tuples(json.loads(path.read_text()))).lock()
 
 
-def _check_plain(value: Any, field: str) -> None:
+def _check_plain(value: Any, path: str) -> None:
     """Refuses what JSON cannot keep: it would change the name, or be lost on the way."""
     if isinstance(value, dict):
         for key, item in value.items():
-            _check_plain(item, f"{field}.{key}")
+            _check_plain(item, f"{path}.{key}")
     elif isinstance(value, tuple):
         for index, item in enumerate(value):
-            _check_plain(item, f"{field}[{index}]")
+            _check_plain(item, f"{path}[{index}]")
     else:
         kinds = (bool, int, float, str, type(None))
-        require(type(value) in kinds, field, value, "a number, text, None or tuple")
-        require(
-            value not in (float("inf"), -float("inf")) and value == value,
-            field,
-            value,
-            "a finite number",
-        )
+        require(type(value) in kinds, path, value, "a number, text, None or tuple")
+        finite = not isinstance(value, float) or math.isfinite(value)
+        require(finite, path, value, "a finite number")

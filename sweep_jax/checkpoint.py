@@ -38,10 +38,10 @@ class Checkpoints:
         require(step >= 0, "step", step, "at least 0")
         leaves = {_describe(path, leaf)[0]: leaf for path, leaf in _leaves(tree)}
         host = jax.device_get([_raw(leaf) for leaf in leaves.values()])
-        arrays.save(
-            self._directory / str(step), dict(zip(leaves, map(np.asarray, host), strict=True))
-        )
-        for old in [s for s in self._steps() if s != step][: -(self._keep - 1) or None]:
+        named = dict(zip(leaves, map(np.asarray, host), strict=True))
+        arrays.save(self._directory / str(step), named)
+        others = [other for other in self._steps() if other != step]
+        for old in others[: max(len(others) - self._keep + 1, 0)]:
             shutil.rmtree(self._directory / str(old))
 
     def restore(self, abstract_tree: Any) -> tuple[int, Any] | None:
@@ -68,17 +68,13 @@ class Checkpoints:
                 shutil.rmtree(aside, ignore_errors=True)
                 directory.rename(aside)
                 continue
-            wanted = dict(_describe(path, leaf) for path, leaf in _leaves(abstract_tree))
-            _compare(stored, wanted, f"checkpoint of step {step}")
+            wanted = [_describe(path, leaf) for path, leaf in _leaves(abstract_tree)]
+            _compare(stored, dict(wanted), f"checkpoint of step {step}")
             host = arrays.restore(directory)
-            tree = jax.tree.unflatten(
-                jax.tree.structure(abstract_tree),
-                [
-                    _like(leaf, host[_describe(path, leaf)[0]])
-                    for path, leaf in _leaves(abstract_tree)
-                ],
-            )
-            return step, tree
+            leaves, structure = jax.tree.flatten(abstract_tree)
+            pairs = zip(leaves, wanted, strict=True)
+            restored = [_like(leaf, host[name]) for leaf, (name, _) in pairs]
+            return step, jax.tree.unflatten(structure, restored)
         return None
 
     def clear(self) -> None:

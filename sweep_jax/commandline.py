@@ -68,10 +68,14 @@ def parse(
     except flags.Error as error:
         raise ValueError(_plainly(error)) from error
     require(not rest, "argument", " ".join(rest), "flags only, as --name=value")
+    given = config_flags.get_override_values(values["config"])
     with config.unlocked():
-        for field, value in config_flags.get_override_values(values["config"]).items():
-            converted = overrides.convert(base, field, value, f"--config.{field}")
-            config.update_from_flattened_dict({field: converted})
+        config.update_from_flattened_dict(
+            {
+                field: overrides.convert(base, field, given[field], f"--config.{field}")
+                for field in given
+            }
+        )
     name = "-".join([Path(file).stem, *filter(None, argument)])
     return Command(values, config, getattr(module, "sweep", None), name)
 

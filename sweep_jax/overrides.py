@@ -101,13 +101,11 @@ def _as_kind(kind: type, default: Any, value: Any, shown: str) -> Any:
         kind, default = type(value), value
     if kind is tuple:
         require(isinstance(value, tuple | list), shown, value, "tuple")
-        if not default:  # nothing known of its items
-            return tuple(_as_kind(type(item), item, item, shown) for item in value)
-        inner = default[0]
-        items = f"tuple of {type(inner).__name__}"
-        for item in value:
-            require(_fits(type(inner), item) or isinstance(inner, tuple), shown, value, items)
-        return tuple(_as_kind(type(inner), inner, item, shown) for item in value)
+        first = default[0] if default else None
+        return tuple(
+            _as_kind(type(first), first, item, f"{shown}[{index}]")
+            for index, item in enumerate(value)
+        )
     require(kind in _SCALARS and _fits(kind, value), shown, value, kind.__name__)
     if kind is float:
         require(math.isfinite(value), shown, value, "a finite number")

@@ -6,7 +6,7 @@ or the new one. Not a database: of two writers of one cell the last wins.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -61,13 +61,12 @@ class Store:
         if not schema.exists():
             atomic.write_text(schema, json.dumps({"schema": SCHEMA}) + "\n")
         text = schema.read_text(errors="replace")
+        wanted = json.dumps({"schema": SCHEMA})
         require(
-            _schema_of(text) == SCHEMA,
-            f"--workdir {workdir}: schema.json",
-            text.strip(),
-            json.dumps({"schema": SCHEMA}),
+            _schema_of(text) == SCHEMA, f"--workdir {workdir}: schema.json", text.strip(), wanted
         )
-        atomic.remove_stale(self._cells)
+        for directory in (self.workdir, self._cells):
+            atomic.remove_stale(directory)
 
     def write(
         self,
@@ -86,6 +85,8 @@ class Store:
           OSError: the disk is full; the old version stays.
         """
         require(result.status in _STATUSES, "status", result.status, f"one of {_STATUSES}")
+        for column in ("name", "status"):
+            require(column not in result.metrics, "metric", column, "another name in the table")
         record = {
             "schema": SCHEMA,
             "name": cell.name,
@@ -162,12 +163,8 @@ def table(store: Store, cells: Sequence[Cell]) -> "pd.DataFrame":
     import pandas as pd
 
     stored = [(cell, record) for cell in cells if (record := store.read(cell)) is not None]
-    taken = [
-        "name",
-        "status",
-        *dict.fromkeys(key for _, record in stored for key in record["metrics"]),
-    ]
-    axes = _axis_columns(cells, taken)
+    metrics = {key for _, record in stored for key in record["metrics"]}
+    axes = _axis_columns(cells, {"name", "status", *metrics})
     rows = []
     for cell, record in stored:
         row = {"name": cell.name}
@@ -186,7 +183,7 @@ def write_table(frame: "pd.DataFrame", workdir: Path) -> None:
     atomic.write_bytes(workdir / "table.parquet", buffer.getvalue())
 
 
-def _axis_columns(cells: Sequence[Cell], taken: Sequence[str]) -> dict[str, str]:
+def _axis_columns(cells: Sequence[Cell], taken: Set[str]) -> dict[str, str]:
     """Dotted field -> its last part, unless that already means something else."""
     fields = list(dict.fromkeys(field for cell in cells for field in cell.axes))
     short = [field.split(".")[-1] for field in fields] + list(taken)
@@ -206,23 +203,15 @@ def _schema_of(text: str) -> Any:
 
 def _problem(record: Any, cell: Cell) -> str:
     """Why `record` is not the record of `cell`, or ""."""
-    wanted = {
-        "schema": int,
-        "name": str,
-        "status": str,
-        "metrics": dict,
-        "arrays": list,
-        "config": dict,
-    }
     if not isinstance(record, dict):
         return "not an object"
-    for key, kind in wanted.items():
+    if record.get("schema") != SCHEMA:
+        return f"schema = {record.get('schema')!r}, expected {SCHEMA}"
+    for key, kind in (("name", str), ("metrics", dict), ("arrays", list), ("config", dict)):
         if not isinstance(record.get(key), kind):
             return f"{key} = {record.get(key)!r}, expected {kind.__name__}"
-    if record["schema"] != SCHEMA:
-        return f"schema = {record['schema']}, expected {SCHEMA}"
-    if record["status"] not in _STATUSES:
-        return f"status = {record['status']!r}, expected one of {_STATUSES}"
+    if record.get("status") not in _STATUSES:
+        return f"status = {record.get('status')!r}, expected one of {_STATUSES}"
     if record["name"] != cell.name or hash_name(record["config"]) != cell.name:
         return f"the record of another cell, {record['name']}"
     return ""
@@ -233,12 +222,8 @@ def _encode(value: Any, field: str) -> Any:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_encode(item, field) for item in value]
-    require(
-        value is None or isinstance(value, bool | int | float | str),
-        f"metric {field}",
-        value,
-        "a number, text, None or a list of them",
-    )
+    plain = value is None or isinstance(value, bool | int | float | str)
+    require(plain, f"metric {field}", value, "a number, text, None or a list of them")
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -96,7 +96,7 @@ def first_bounds(
         Bound(
             name="float grid",
             slope=float(float_grid_slope(lo, hi, vocabulary, dtype)),
-            rigorous=True,
+            rigorous=support_of == "prompts",
             theorem="counting",
             assumptions=f"prompts are {jnp.dtype(dtype).name} numbers; {inside}",
         ),

@@ -94,7 +94,7 @@ def test_order_is_kept_and_the_base_is_not_changed():
         ({"train.steps": None}, r"train\.steps = None: expected int"),
         ({"train.tied": 1}, r"train\.tied = 1: expected bool"),
         ({"train.lens": 8}, r"train\.lens = 8: expected tuple"),
-        ({"train.lens": (8, 1.5)}, r"train\.lens = \(8, 1\.5\): expected tuple of int"),
+        ({"train.lens": (8, 1.5)}, r"train\.lens\[1\] = 1\.5: expected int"),
         ({"train.warmup": 1.5}, r"train\.warmup = 1\.5: expected int"),
         ({"execution.lanes": 8}, r"execution\.lanes = 8: .*not execution"),
     ],

@@ -26,10 +26,9 @@ class Damaged(Exception):
 
 
 def save(directory: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes `arrays` to `directory`, replacing it; finished when it returns.
+    """Writes `arrays` to `directory`, replacing it; durable when it returns.
 
-    What a killed save leaves is no `directory`, and does not disturb the next save. What a loss of
-    power took from a finished one, the manifest tells.
+    What a killed save leaves is no `directory`, and does not disturb the next save.
     """
     partial = directory.with_name(directory.name + ".partial")
     partial.parent.mkdir(parents=True, exist_ok=True)
@@ -47,11 +46,13 @@ def save(directory: Path, arrays: Mapping[str, np.ndarray]) -> None:
         "arrays": [[key, list(a.shape), a.dtype.name] for key, a in arrays.items()],
         "files": _checksums(partial),
     }
+    for path in partial.rglob("*"):
+        atomic.sync(path)
     atomic.write_text(partial / MANIFEST, json.dumps(manifest))
     if directory.exists():
         shutil.rmtree(directory)
     os.replace(partial, directory)
-    atomic.sync_directory(directory.parent)
+    atomic.sync(directory.parent)
 
 
 def read_manifest(directory: Path) -> dict[str, tuple[tuple[int, ...], str]]:

@@ -1,4 +1,4 @@
-"""Strict switches for every test: nothing promotes, broadcasts, reuses a key or warns in silence."""
+"""Strict switches for every test: nothing promotes, broadcasts or reuses a key in silence."""
 
 import os
 

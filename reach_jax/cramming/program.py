@@ -131,10 +131,10 @@ class CrammingProgram:
         return Pool(lanes_C, state.tasks_C)
 
     def look(self, state: Pool) -> tuple[np.ndarray, np.ndarray]:
-        """Finished flags, and the tokens that each cell's next window spans."""
+        """Finished flags, and the target tokens that each cell's next step must see."""
         phase_C = np.asarray(state.lanes_C.phase)
-        end_C = progressive.window_end(self._config, state.lanes_C, state.tasks_C)
-        return phase_C != progressive.RUNNING, np.asarray(end_C)
+        span_C = progressive.span(self._config, state.lanes_C, state.tasks_C)
+        return phase_C != progressive.RUNNING, np.asarray(span_C)
 
     def finish(self, state: Pool, row: int) -> tuple[Result, dict[str, np.ndarray]]:
         """Proves what the lane found by an independent decode, and reports that.

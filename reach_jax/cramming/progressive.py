@@ -16,7 +16,7 @@ from reach_jax.cramming import layout
 from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.models import decoder
 from reach_jax.models.config import DecoderConfig
-from reach_jax.ops import readout
+from reach_jax.ops import optimizers, readout
 
 RUNNING, STALLED, AT_END, OUT_OF_STEPS, FAILED = range(5)  # phases of a lane
 REASONS = ("running", "patience", "target_end", "max_steps", "not_finite")
@@ -40,6 +40,7 @@ class Lane(NamedTuple):
     grew_at: jax.Array  # the step it was found at
     step: jax.Array
     phase: jax.Array
+    need: jax.Array  # target tokens that the next answer must be judged on
 
 
 class Task(NamedTuple):
@@ -52,7 +53,7 @@ class Task(NamedTuple):
 
 def optimizer(config: CrammingConfig) -> optax.GradientTransformation:
     """Adam in units of the embeddings' standard deviation (the lane scales its updates by it)."""
-    return optax.adam(config.rate, b1=config.b1, b2=config.b2)
+    return optimizers.relaxed(optax.adam(config.rate, b1=config.b1, b2=config.b2))
 
 
 def start(config: CrammingConfig, key: jax.Array, slots: int, width: int, scale: float) -> Lane:
@@ -64,12 +65,12 @@ def start(config: CrammingConfig, key: jax.Array, slots: int, width: int, scale:
     prompt_MD = scale * jnp.stack(rows)
     zero = jnp.int32(0)
     opt = optimizer(config).init(prompt_MD)
-    return Lane(prompt_MD, opt, prompt_MD, zero, zero, zero, jnp.int32(RUNNING))
+    return Lane(prompt_MD, opt, prompt_MD, zero, zero, zero, jnp.int32(RUNNING), zero)
 
 
-def window_end(config: CrammingConfig, lane: Lane, task: Task) -> jax.Array:
-    """How many target tokens the lane's next loss looks at: its bucket must hold as many."""
-    return jnp.minimum(lane.reached + config.lookahead, task.length)
+def span(config: CrammingConfig, lane: Lane, task: Task) -> jax.Array:
+    """How many target tokens the lane's next step must see: its bucket must hold as many."""
+    return jnp.minimum(jnp.maximum(lane.reached + config.lookahead, lane.need), task.length)
 
 
 def loss_and_prefix(
@@ -95,7 +96,7 @@ def loss_and_prefix(
     scores = readout.score(hidden_TD[-N:], head_VD, task.target_N, temperature=config.temperature)
     index_N = jnp.arange(N)
     in_window_N = index_N < jnp.minimum(reached + config.lookahead, task.length)
-    loss = jnp.sum(jnp.where(in_window_N, scores.nll, 0.0)) / jnp.sum(in_window_N)
+    loss = jnp.mean(scores.nll, where=in_window_N)
     right_N = scores.correct & (index_N < task.length)
     return loss, jnp.sum(jnp.cumprod(right_N.astype(jnp.int32)))
 
@@ -107,10 +108,12 @@ def step(
     lane: Lane,
     task: Task,
 ) -> Lane:
-    """One step of a running lane whose window fits `task.target_N`; any other lane stands still.
+    """One step of a running lane whose span fits `task.target_N`; any other lane stands still.
 
-    `step` counts the answers looked at. A loss or gradient that is not finite ends the lane as
-    FAILED, with the prompt of its best prefix kept.
+    An answer that is right to the end of a target cut short is not judged here: the lane asks for
+    more tokens and stands still, so that no result depends on where its target was cut. `step`
+    counts the answers judged. A loss or gradient that is not finite ends the lane as FAILED, with
+    the prompt of its best prefix kept.
     """
     grad_fn = jax.value_and_grad(loss_and_prefix, argnums=3, has_aux=True)
     (loss, prefix), grad_MD = grad_fn(model, config, frozen, lane.prompt_MD, lane.reached, task)
@@ -126,6 +129,14 @@ def step(
     phase = jnp.where(reached >= task.length, AT_END, phase)
     phase = jnp.where(finite, phase, FAILED)
     prompt_MD = lane.prompt_MD + frozen.scale * updates_MD
-    moved = Lane(prompt_MD, opt, best_MD, reached, grew_at, lane.step + 1, phase)
-    runs = (lane.phase == RUNNING) & (window_end(config, lane, task) <= task.target_N.shape[0])
-    return jax.tree.map(lambda new, old: jnp.where(runs, new, old), moved, lane)
+    moved = Lane(prompt_MD, opt, best_MD, reached, grew_at, lane.step + 1, phase, lane.need)
+    N = task.target_N.shape[0]
+    cut_short = (prefix == N) & (task.length > N)
+    lane_or_ask = lane._replace(need=jnp.where(cut_short, jnp.int32(N + 1), lane.need))
+    runs = (lane.phase == RUNNING) & (span(config, lane, task) <= N)
+    return jax.tree.map(
+        lambda new, ask, old: jnp.where(runs, jnp.where(cut_short, ask, new), old),
+        moved,
+        lane_or_ask,
+        lane,
+    )

@@ -29,7 +29,7 @@ def text_targets(
 def random_targets(
     vocab_size: int, begin_id: int, numbers: list[int], length: int, seed: int
 ) -> np.ndarray:
-    """Tokens drawn uniformly from the vocabulary without the begin token: (len(numbers), length)."""
+    """Tokens drawn uniformly from all but the begin token: (len(numbers), length)."""
     rows = [
         np.asarray(jax.random.randint(_key(seed, "random", n), (length,), 0, vocab_size - 1))
         for n in numbers

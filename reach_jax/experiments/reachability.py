@@ -41,7 +41,7 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
-    """One row a cell: what it crams and what it costs at most, by the largest bucket it may need."""
+    """One row a cell: what it crams, and its cost if it takes every step in its largest bucket."""
     s = settings(config)
     items = assignments(cells)
     slots = prompt_slots(items)

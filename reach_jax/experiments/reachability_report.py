@@ -21,8 +21,9 @@ from sweep_jax.store import Store, table, write_table
 LEAD = """How many tokens can m prompt vectors make this model say? Each target below was crammed
 into a soft prompt of m vectors until the frozen model emitted it greedily. A threshold is the
 longest prefix of the target that was found and confirmed by an independent decode; n50 is the
-median threshold. A text that was not reached was not found within this budget, which does not make
-it unreachable: every measured slope is a lower bound, and stands below the upper bounds of theory."""
+median threshold. A text that was not reached was not found within this budget, which does not
+make it unreachable: every measured slope is a lower bound, and stands below the upper bounds of
+theory."""
 
 
 def write(
@@ -147,10 +148,9 @@ def _figures(
     longest = int(kept["threshold"].max()) + 4
     curves = {
         str(source): {
-            int(m): thresholds.success_curve(
-                part["threshold"], part["status"] == "censored", longest
-            )
-            for m, part in group.groupby("prompt_length")
+            m: thresholds.success_curve(part["threshold"], part["status"] == "censored", longest)
+            for m in sorted(set(group["prompt_length"].tolist()))
+            for part in [group[group["prompt_length"] == m]]
         }
         for source, group in kept.groupby("source")
     }

@@ -4,6 +4,7 @@ A sequence is a (T, D) array; batching is the caller's `vmap`. Parameters are a 
 key/value cache a plain value that goes in and comes out. Not here: loading weights, sampling.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -29,7 +30,7 @@ class Context(NamedTuple):
     cos: jax.Array
     sin: jax.Array
     mask_TS: jax.Array
-    slot: jax.Array | None = None
+    slot: jax.Array | int = 0
 
 
 def _kernel(module: nn.Module, name: str, shape: tuple[int, ...], fan_in: int) -> jax.Array:
@@ -133,11 +134,13 @@ class Decoder(nn.Module):
         """Last-layer states after the final norm, (T, D).
 
         Args:
-          inputs_TD: input vectors: embedded tokens, soft prompts, or both.
+          inputs_TD: input vectors: embedded tokens, soft prompts, or both; cast to the config's
+            dtype, so that a float32 prompt can be optimised against a bfloat16 model.
           positions_T: rotary position of each; padding does not count.
           valid_T: False where a position is padding.
         """
         cos, sin = rope.phases(positions_T, self.config.head_width, self.config.rope_base)
+        inputs_TD = inputs_TD.astype(jnp.dtype(self.config.dtype))
         x_TD, _ = self.layers(inputs_TD, Context(cos, sin, masks.causal(valid_T)), None)
         return self.final_norm(x_TD)
 
@@ -148,6 +151,7 @@ class Decoder(nn.Module):
         cos, sin = rope.phases(position[None], self.config.head_width, self.config.rope_base)
         mask_1S = masks.cached(position, cache.keys.shape[1])
         context = Context(cos, sin, mask_1S, position)
+        input_D = input_D.astype(jnp.dtype(self.config.dtype))
         x_1D, cache = self.layers(input_D[None], context, cache)
         return self.final_norm(x_1D)[0], cache
 
@@ -158,6 +162,7 @@ class Decoder(nn.Module):
         return readout.logits(hidden_TD, self.head())
 
 
+@functools.partial(jax.jit, static_argnames="config")
 def init(config: DecoderConfig, key: jax.Array) -> Params:
     """Fresh parameters, normal with standard deviation fan_in^-1/2."""
     return Decoder(config).init(key, jnp.zeros(2, jnp.int32))["params"]

@@ -1,4 +1,4 @@
-"""Rotary positions (Su et al. 2021) in the half-split layout: channel i turns with channel i + N/2."""
+"""Rotary positions (Su et al. 2021), half-split: channel i turns with channel i + N/2."""
 
 import jax
 import jax.numpy as jnp

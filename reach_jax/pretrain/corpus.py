@@ -25,7 +25,7 @@ class CorpusConfig:
     """Which text, cut how."""
 
     vocab_size: int
-    heldout: float  # share of the topics kept from training
+    heldout: float  # share of the topics kept from training; at most every second one
 
     def __post_init__(self) -> None:
         require(
@@ -34,7 +34,7 @@ class CorpusConfig:
             self.vocab_size,
             "an integer in [257, 4096]: 256 bytes, the begin token, merges",
         )
-        require(0 < self.heldout < 1, "heldout", self.heldout, "a share in (0, 1)")
+        require(0 < self.heldout <= 0.5, "heldout", self.heldout, "a share in (0, 0.5]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +52,14 @@ def load(config: CorpusConfig, directory: Path) -> Corpus:
 
     Every k-th topic in alphabetical order is held out, k = round(1 / heldout); the tokenizer has
     seen the training topics only.
+
+    Raises:
+      ValueError: the held-out share is less than one topic.
     """
     texts = [topics.topics[name] for name in sorted(topics.topics)]
-    every = max(2, round(1 / config.heldout))
+    every = round(1 / config.heldout)
     heldout = texts[every // 2 :: every]
+    require(len(heldout) > 0, "heldout", config.heldout, f"one of the {len(texts)} topics or more")
     train = [text for i, text in enumerate(texts) if i % every != every // 2]
     path = directory / "tokenizer.json"
     if not path.exists():

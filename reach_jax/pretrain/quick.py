@@ -1,7 +1,7 @@
 """The quick model: made once, kept in a directory, and refused when it did not learn.
 
-Everything that decides it (corpus, sizes, training, seed) is in the directory's name, so a cached
-model is never the wrong one.
+Everything that decides it (corpus, sizes, training, seed) is in the directory's name, and the text
+is compared by its hash, so a cached model is never the wrong one.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from reach_jax.pretrain import corpus, train
 from sweep_jax import atomic
 from sweep_jax.cells import hash_name
 from sweep_jax.checkpoint import Checkpoints
+from sweep_jax.checks import require
 from sweep_jax.lock import held
 from sweep_jax.stop import Stop
 
@@ -31,6 +32,14 @@ class QuickModelConfig:
     model: DecoderConfig
     training: train.TrainingConfig
     seed: int
+
+    def __post_init__(self) -> None:
+        require(
+            self.model.vocab_size == self.corpus.vocab_size,
+            "model.vocab_size",
+            self.model.vocab_size,
+            f"corpus.vocab_size = {self.corpus.vocab_size}",
+        )
 
     @property
     def name(self) -> str:
@@ -53,7 +62,8 @@ def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickMode
 
     Raises:
       Stopped: a stop was asked for while training; the last chunk is saved.
-      RuntimeError: the held-out loss is above `config.training.max_loss`.
+      RuntimeError: the held-out loss is not within `config.training.max_loss`, or the model that
+        is there comes from the text of another Python version.
     """
     directory = root / config.name
     card_path = directory / "model.json"
@@ -73,7 +83,12 @@ def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickMode
             atomic.write_text(card_path, json.dumps(_card(config, text, params), indent=1) + "\n")
             Checkpoints(running).clear()
     card = json.loads(card_path.read_text())
-    if card["heldout_loss"] > config.training.max_loss:
+    if card["corpus_sha256"] != text.sha256:
+        raise RuntimeError(
+            f"{directory}: this model was trained on another Python version's text, whose held-out"
+            " part differs; run with that version, or in another workdir"
+        )
+    if not card["heldout_loss"] <= config.training.max_loss:  # NaN is refused too
         raise RuntimeError(
             f"training.max_loss = {config.training.max_loss}: the model reached"
             f" {card['heldout_loss']:.3f} nats a token; train longer or allow more"

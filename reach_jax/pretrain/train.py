@@ -17,7 +17,7 @@ import optax
 
 from reach_jax.models import decoder
 from reach_jax.models.config import DecoderConfig
-from reach_jax.ops import readout
+from reach_jax.ops import optimizers, readout
 from reach_jax.pretrain.corpus import BEGIN_ID
 from sweep_jax import progress
 from sweep_jax.checkpoint import Checkpoints
@@ -63,7 +63,7 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
         0.0, config.rate, config.warmup, config.steps, config.rate / 10
     )
     adamw = optax.adamw(schedule, b1=0.9, b2=0.95, weight_decay=config.weight_decay)
-    return optax.chain(optax.clip_by_global_norm(1.0), adamw)
+    return optimizers.relaxed(optax.chain(optax.clip_by_global_norm(1.0), adamw))
 
 
 def rows(stream_S: jax.Array, starts_B: jax.Array, length: int) -> jax.Array:
@@ -119,8 +119,14 @@ _evaluate = jax.jit(mean_loss, static_argnums=0)
 def heldout_loss(
     model: DecoderConfig, params: decoder.Params, stream_S: np.ndarray, length: int
 ) -> float:
-    """Mean loss in nats a token over consecutive rows of held-out text."""
-    starts = np.arange(0, len(stream_S) - length + 1, length)
+    """Mean loss in nats a token over consecutive whole rows of held-out text.
+
+    Raises:
+      ValueError: the text is shorter than one row.
+    """
+    size = len(stream_S)
+    require(size >= length, "training.length", length, f"at most the {size} tokens held out")
+    starts = np.arange(0, size - length + 1, length)
     batches = np.array_split(starts, max(1, len(starts) // 32))
     total = 0.0
     for part in batches:

@@ -1,0 +1,76 @@
+"""Sampled states are the decoder's own, of the promised tokens, and a function of the key alone."""
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from reach_jax.geometry import states
+from reach_jax.geometry.states import SupportConfig
+from tests.models import reference
+from tests.models.tiny import CONFIG, make_params
+
+BEGIN = 4
+PARAMS = make_params(CONFIG)
+
+
+def sample(key, config):
+    return list(states.sample(CONFIG, PARAMS, config, BEGIN, key))
+
+
+@pytest.fixture
+def tokens_seen(monkeypatch):
+    """Every batch of tokens that the decoder was given."""
+    seen, real = [], states._last_states
+
+    def spy(model, params, tokens_BT):
+        seen.append(np.asarray(tokens_BT))
+        return real(model, params, tokens_BT)
+
+    monkeypatch.setattr(states, "_last_states", spy)
+    return seen
+
+
+def test_states_are_the_last_of_the_tokens_after_the_begin_token(tokens_seen):
+    batches = sample(jax.random.key(0), SupportConfig(lengths=(3, 1), samples=5))
+    assert [tokens.shape for tokens in tokens_seen] == [(5, 4), (5, 2)]
+    for tokens_BT, states_BD in zip(tokens_seen, batches, strict=True):
+        chex.assert_shape(states_BD, (5, CONFIG.width))
+        assert (tokens_BT[:, 0] == BEGIN).all()
+        for tokens_T, state_D in zip(tokens_BT, states_BD, strict=True):
+            inputs_TD = np.asarray(PARAMS["embedding"])[tokens_T]
+            want_D = reference.hidden(PARAMS, CONFIG, inputs_TD)[-1]
+            np.testing.assert_allclose(state_D, want_D, atol=3e-5)
+
+
+def test_count_is_exact_when_batches_do_not_divide_it(monkeypatch):
+    monkeypatch.setattr(states, "_BATCH_TOKENS", 28)
+    batches = sample(jax.random.key(0), SupportConfig(lengths=(7, 9), samples=7))
+    assert [len(batch) for batch in batches] == [4, 3, 3, 3, 1]
+    assert len(np.unique(np.concatenate(batches), axis=0)) == 14  # no batch is drawn twice
+
+
+def test_ids_come_from_the_whole_vocabulary_evenly(tokens_seen):
+    sample(jax.random.key(1), SupportConfig(lengths=(20,), samples=100))
+    counts_V = np.bincount(tokens_seen[0][:, 1:].ravel(), minlength=CONFIG.vocab_size)
+    chex.assert_shape(counts_V, (CONFIG.vocab_size,))
+    expected = 2000 / CONFIG.vocab_size
+    statistic = ((counts_V - expected) ** 2 / expected).sum()
+    assert statistic < 33  # chi squared with 12 degrees of freedom: one in a thousand above
+
+
+def test_the_key_decides():
+    config = SupportConfig(lengths=(3, 3), samples=5)
+    first, again, other = (sample(jax.random.key(seed), config) for seed in (0, 0, 1))
+    chex.assert_trees_all_equal(first, again)
+    assert np.abs(first[0] - other[0]).max() > 0.1
+    assert np.abs(first[0] - first[1]).max() > 0.1  # a length listed twice is drawn twice
+
+
+@pytest.mark.parametrize(
+    ("field", "lengths", "samples"),
+    [("lengths", (), 5), ("lengths", (4, 0), 5), ("samples", (4,), 0)],
+)
+def test_a_bad_field_is_named(field, lengths, samples):
+    with pytest.raises(ValueError, match=f"^{field} = "):
+        SupportConfig(lengths, samples)

@@ -15,6 +15,7 @@ Exit code: 0 done, 1 cells failed, 2 bad input, 130 or 143 stopped by SIGINT or 
 """
 
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -53,9 +54,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     try:
         command = commandline.parse(argv, str(DEFAULT_CONFIG), define_flags)
-        given, config = command.flags, command.config
+        given, config, name = command.flags, command.config, command.config.get("experiment")
         _set_environment(given.mode, given.gpu_memory_fraction)
-        name = config.get("experiment")
         require(name in EXPERIMENTS, "--config.experiment", name, f"one of {list(EXPERIMENTS)}")
         experiment = importlib.import_module(EXPERIMENTS[name])
         items = cells.expand(config, command.sweep, experiment.EXCLUDED)
@@ -64,8 +64,8 @@ def main(argv: Sequence[str]) -> int:
         if given.mode == "plan":
             plan = experiment.plan(config, items)
             axes = {field.split(".")[-1] for field in items[0].axes}
-            total = plan.drop(columns=axes & set(plan)).sum(numeric_only=True)
-            sums = "".join(f", {name} {value:g}" for name, value in total.items())
+            costs = plan.drop(columns=axes & set(plan)).sum(numeric_only=True)
+            sums = "".join(f", {name} {total:g}" for name, total in costs.items())
             print(f"{plan.to_string(index=False)}\n\n{len(items)} cells{sums}")
             return 0
         workdir = Path(given.workdir or Path("runs") / command.name)
@@ -82,8 +82,9 @@ def main(argv: Sequence[str]) -> int:
         return 0
     context = Context(results.workdir, results, Stop(), given.shard)
     if given.mode == "run":
-        print(config)
-        atomic.write_text(results.workdir / "config.json", cells.dump_config(config))
+        resolved = cells.dump_config(config)
+        atomic.write_text(results.workdir / "config.json", resolved)
+        print(*(f"{k}: {json.dumps(v)}" for k, v in json.loads(resolved).items()), sep="\n")
         _keep_compiled(results.workdir / "compile_cache")
         try:
             with context.stop:

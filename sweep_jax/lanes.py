@@ -117,7 +117,8 @@ class PoolRun:
                     break
                 if stop.requested:
                     raise Stopped(
-                        f"stopped after chunk {chunk}, {stored.sum()} cells of this pool done"
+                        f"stopped after chunk {chunk}, {stored.sum()} of {len(stored)} cells"
+                        " of this pool stored; run the same command again to resume"
                     )
                 bucket, rows_L = schedule(finished_C, need_C, buckets, lanes)
                 state = program.advance(state, rows_L, bucket)

@@ -92,6 +92,8 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     """Writes table, figures and page from what is stored; returns the text to print."""
     s = settings(config)
     directory = context.workdir / "models" / s.quick.name
+    if not (directory / _support_file(s)).exists():
+        return f"nothing to report yet: no finished model in {directory}"
     card = json.loads((directory / "model.json").read_text())
     support = json.loads((directory / _support_file(s)).read_text())
     return reachability_report.write(s, cells, context, card, support)

@@ -165,5 +165,8 @@ def train(
             checkpoints.save(done, state)
             bar.update(size, loss=f"{float(losses[-1]):.3f}")
             if stop.requested and done < training.steps:
-                raise Stopped(f"stopped after training step {done} of {training.steps}")
+                raise Stopped(
+                    f"stopped after training step {done} of {training.steps};"
+                    " run the same command again to resume"
+                )
     return state.params

@@ -123,12 +123,26 @@ def test_chunks_do_not_matter(trained, tmp_path):
     chex.assert_trees_all_close(same, trained.params, atol=1e-4)
 
 
-def test_a_stream_of_one_row_is_enough_and_less_is_refused(tmp_path):
-    row_T = np.arange(1, 17, dtype=np.int32)
-    params = train.train(MODEL, TRAINING, row_T, jax.random.key(0), tmp_path, Stop())
-    assert train.heldout_loss(MODEL, params, row_T, 16) < 4  # of 5.7 nats: it knows its only row
+def test_every_step_draws_new_rows_from_the_whole_stream(tmp_path, monkeypatch):
+    drawn, rows = [], train.rows
+
+    def spy(stream_S, starts_B, length):
+        jax.debug.callback(lambda starts_B: drawn.append(tuple(starts_B.tolist())), starts_B)
+        return rows(stream_S, starts_B, length)
+
+    monkeypatch.setattr(train, "rows", spy)
+    stream_S = np.arange(1, 19, dtype=np.int32)  # room for three starts
+    params = train.train(MODEL, TRAINING, stream_S, jax.random.key(0), tmp_path, Stop())
+    jax.effects_barrier()
+    assert {start for starts in drawn for start in starts} == {0, 1, 2}
+    assert len(set(drawn)) == len(drawn) == TRAINING.steps
+    assert train.heldout_loss(MODEL, params, stream_S, 16) < 4  # of 5.7 nats: it knows its text
+
+
+def test_a_stream_shorter_than_a_row_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"^training.length = 16: expected at most the 15 "):
-        train.train(MODEL, TRAINING, row_T[:-1], jax.random.key(0), tmp_path, Stop())
+        stream_S = np.zeros(15, np.int32)
+        train.train(MODEL, TRAINING, stream_S, jax.random.key(0), tmp_path, Stop())
 
 
 @pytest.mark.parametrize(

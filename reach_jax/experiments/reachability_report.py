@@ -37,9 +37,9 @@ def write(
     store, workdir = context.store, context.workdir
     frame = table(store, cells)
     write_table(frame, workdir)
-    stored = f"{len(frame)} of {len(cells)} cells are stored in {workdir}"
+    stored = f"{len(frame)} of {len(cells)} cells are stored"
     if frame.empty or (frame["status"] == "failed").all():
-        return f"{stored}; nothing to report yet"
+        return f"{stored} in {workdir}; nothing to report yet"
     bounds = _bounds(s, store, cells, support)
     n50s = summary.n50_frame(frame)
     lines = summary.line_frame(frame, s.seed)
@@ -75,7 +75,7 @@ def write(
                 "A ratio of 1 would be a tight bound. Rigorous: holds for these prompts as they"
                 " are. Heuristic: rests on the assumption named.",
                 [
-                    ("Bounds", pd.DataFrame([dataclasses.asdict(b) for b in bounds])),
+                    ("Bounds", _described(bounds)),
                     ("Ratios to the slope of the line with intercept", compact),
                     ("Threshold n* = C m of each bound, tokens", limits),
                 ],
@@ -98,7 +98,7 @@ def write(
         _plain("n50 (tokens)", n50s),
         _plain("lines: slope in tokens per prompt vector", lines.drop(columns="reason")),
         _plain("theory / measured (slope of the line with intercept)", compact),
-        f"{proof}\n{stored}\nreport: {workdir / 'report.html'}",
+        f"{proof}\n{stored} in {workdir}\nreport: {workdir / 'report.html'}",
     ]
     return "\n\n".join(parts)
 
@@ -117,10 +117,24 @@ def _bounds(
     return list(own) + [dataclasses.replace(b, name=f"{b.name} (states)") for b in published]
 
 
+def _label(rigorous: bool) -> str:
+    return "rigorous" if rigorous else "heuristic"
+
+
+def _described(bounds: Sequence[Bound]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"bound": b.name, "label": _label(b.rigorous), "C": b.slope, "from": b.theorem}
+            | {"assumes": b.assumptions}
+            for b in bounds
+        ]
+    )
+
+
 def _limits(bounds: Sequence[Bound], lengths: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"bound": b.name, "rigorous": b.rigorous}
+            {"bound": b.name, "label": _label(b.rigorous)}
             | {f"m = {m}": round(float(threshold(b.slope, m)), 1) for m in lengths}
             for b in bounds
         ]
@@ -130,7 +144,8 @@ def _limits(bounds: Sequence[Bound], lengths: Sequence[int]) -> pd.DataFrame:
 def _compact(ratios: pd.DataFrame) -> pd.DataFrame:
     """One row a bound, one ratio a source."""
     lines = ratios[ratios["fit"] == "intercept"]
-    keys = ["bound", "rigorous", "bound_slope"]
+    lines = lines.assign(label=[_label(flag) for flag in lines["rigorous"]])
+    keys = ["bound", "label", "bound_slope"]
     wide = lines.pivot_table(index=keys, columns="source", values="ratio", sort=False)
     return wide.add_prefix("ratio ").reset_index().rename_axis(columns=None)
 

@@ -1,0 +1,91 @@
+"""The hot loop of the quick experiment: time, FLOPs and share of this machine's matmul rate.
+
+Command:  .venv/bin/python benchmarks/cramming_step.py
+Prints, for each bucket of target lengths, the time of one step of all lanes, its FLOPs, the tokens
+per second, and the rate as a share of what a large float32 matmul reaches in the same run. FLOPs
+are counted from the shapes, as XLA counts the body of the scan over layers only once. Random
+weights: speed does not depend on what was learned.
+"""
+
+import functools
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import jax
+import jax.numpy as jnp
+
+from configs import reach_quick
+from reach_jax.cramming import progressive
+from reach_jax.experiments.settings import settings
+from reach_jax.models import decoder
+from reach_jax.models.config import DecoderConfig
+
+SLOTS = 4
+
+
+def seconds(run: Callable[[], jax.Array], repeats: int = 20) -> float:
+    """Median wall time of a call that has run before."""
+    jax.block_until_ready(run())
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        jax.block_until_ready(run())
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def matmul_rate(size: int = 2048) -> float:
+    """FLOP/s of a square float32 matmul."""
+    a = jnp.ones((size, size), jnp.float32)
+    return 2 * size**3 / seconds(functools.partial(jax.jit(jnp.matmul), a, a), repeats=5)
+
+
+def step_flops(model: DecoderConfig, bucket: int) -> int:
+    """Matrix FLOPs of one lane's step: forward, and back to the prompt but to no weight.
+
+    Twice the forward for the layers' matrices and three times for attention (which has no
+    weights); the readout runs forward twice, as its logits are computed again in the backward pass.
+    """
+    T = SLOTS + bucket
+    scores = 4 * T * model.heads * model.head_width * model.layers
+    readout = 2 * model.width * model.vocab_size
+    return T * (2 * model.flops_per_token + 3 * scores) + bucket * 3 * readout
+
+
+def main() -> None:
+    """Prints one line a bucket."""
+    s = settings(reach_quick.get_config())
+    params = decoder.init(s.model, jax.random.key(0))
+    frozen = progressive.Frozen(params, params["embedding"][0], jnp.std(params["embedding"]))
+    lanes = s.execution.lanes
+    rate = matmul_rate()
+    print(f"float32 matmul 2048: {rate / 1e9:.0f} GFLOP/s; {lanes} lanes, {SLOTS} prompt slots")
+    one = functools.partial(progressive.step, s.model, s.cramming)
+    many = jax.jit(jax.vmap(one, in_axes=(None, 0, 0)))
+    for bucket in s.execution.buckets:
+        start = functools.partial(
+            progressive.start, s.cramming, slots=SLOTS, width=s.model.width, scale=0.2
+        )
+        states = jax.vmap(start)(jax.random.split(jax.random.key(1), lanes))
+        tasks = progressive.Task(
+            jnp.ones((lanes, bucket), jnp.int32),
+            jnp.full(lanes, bucket, jnp.int32),
+            jnp.full(lanes, SLOTS, jnp.int32),
+        )
+        compiled = many.lower(frozen, states, tasks).compile()
+        flops = lanes * step_flops(s.model, bucket)
+        took = seconds(functools.partial(compiled, frozen, states, tasks))
+        print(
+            f"bucket {bucket:4d}: {1e3 * took:7.2f} ms a step, {flops / 1e9:5.2f} GFLOP,"
+            f" {lanes * (SLOTS + bucket) / took:7.0f} tokens/s,"
+            f" {flops / took / rate:4.0%} of the matmul rate"
+        )
+
+
+if __name__ == "__main__":
+    main()

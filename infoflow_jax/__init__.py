@@ -1,0 +1,1 @@
+"""What can a layered transformer retrieve, and at what cost? Nothing has landed here yet."""

@@ -53,6 +53,7 @@ def write(
         f" single-lane decode confirmed (the confirmed length counts)"
     )
     compact = _compact(ratios)
+    shown = lines.drop(columns=[c for c in ("reason", "left_out") if not lines[c].any()])
     model = (
         f"model: {card['parameters']:,} parameters, {card['heldout_loss']:.3f} nats a token on"
         f" held-out text; support of {support['count']} states: r_inf {support['r_inf']:.3g},"
@@ -67,7 +68,7 @@ def write(
             Section(
                 "The line and the bounds",
                 f"{stored}. {proof}.",
-                [("n50 and its exact 95 % interval, tokens", n50s), ("Straight lines", lines)],
+                [("n50 and its exact 95 % interval, tokens", n50s), ("Straight lines", shown)],
                 [("n50 against m, and the same below the bounds", plots["line"])],
             ),
             Section(
@@ -96,7 +97,7 @@ def write(
     parts = [
         model,
         _plain("n50 (tokens)", n50s),
-        _plain("lines: slope in tokens per prompt vector", lines.drop(columns="reason")),
+        _plain("lines: slope in tokens per prompt vector", shown),
         _plain("theory / measured (slope of the line with intercept)", compact),
         f"{proof}\n{stored} in {workdir}\nreport: {workdir / 'report.html'}",
     ]

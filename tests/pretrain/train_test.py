@@ -140,8 +140,8 @@ def test_every_step_draws_new_rows_from_the_whole_stream(tmp_path, monkeypatch):
 
 
 def test_a_stream_shorter_than_a_row_is_refused(tmp_path):
+    stream_S = np.zeros(15, np.int32)
     with pytest.raises(ValueError, match=r"^training.length = 16: expected at most the 15 "):
-        stream_S = np.zeros(15, np.int32)
         train.train(MODEL, TRAINING, stream_S, jax.random.key(0), tmp_path, Stop())
 
 

@@ -28,10 +28,9 @@ from sweep_jax.checks import require
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
+DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
 EXPERIMENTS = {"reachability": "reach_jax.experiments.reachability"}
-DEFAULT_CONFIG = Path(__file__).resolve().parent / "configs" / "reach_quick.py"
-MODES = ("run", "plan", "table", "report")
-MODES_HELP = """run: compute the cells that are missing, then table and report; plan: print the
+MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored
 cells; report: draw table, figures and page of the stored cells again."""
 
@@ -41,7 +40,7 @@ def define_flags(values: flags.FlagValues) -> None:
     workdir = "Where results go; runs/CONFIG[-ARGUMENT] if not given."
     shard = "i/n: compute the i-th of n shares of the sweep, 0 <= i < n."
     memory = "Share of a GPU's memory to reserve, in (0, 1]; 0.45 each for two processes."
-    flags.DEFINE_enum("mode", "run", MODES, MODES_HELP, flag_values=values)
+    flags.DEFINE_enum("mode", "run", ["run", "plan", "table", "report"], MODES, flag_values=values)
     flags.DEFINE_string("workdir", None, workdir, flag_values=values)
     flags.DEFINE_string("shard", "0/1", shard, flag_values=values)
     flags.DEFINE(overrides.Parser(float), "gpu_memory_fraction", None, memory, flag_values=values)
@@ -53,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
         print(commandline.help_text(__doc__ or "", define_flags))
         return 0
     try:
-        command = commandline.parse(argv, str(DEFAULT_CONFIG), define_flags)
+        command = commandline.parse(argv, DEFAULT_CONFIG, define_flags)
         given, config, name = command.flags, command.config, command.config.get("experiment")
         _set_environment(given.mode, given.gpu_memory_fraction)
         require(name in EXPERIMENTS, "--config.experiment", name, f"one of {list(EXPERIMENTS)}")
@@ -72,6 +71,7 @@ def main(argv: Sequence[str]) -> int:
         present = given.mode == "run" or (workdir / "schema.json").exists()
         require(present, "--workdir", str(workdir), "the directory of an earlier run")
         results = store.Store(workdir)
+        results.done(items)  # an unreadable cell file is refused before any work
     except ValueError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

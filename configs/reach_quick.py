@@ -4,7 +4,9 @@ Paper:    How Many Different Outputs Can a Transformer Generate? (arXiv 2605.222
           tested by cramming with the progressive protocol (docs/theory_reach.md).
 Command:  python launch.py                                        # this file is the default
           python launch.py --config=configs/reach_quick.py:smoke  # seconds, for a first look
-Expected: see the README, which shows the table and the figure of this command.
+Expected: 2 min 15 s on 2 CPU cores (training 50 s, cramming 77 s), 6 s when cached, smoke 15 s.
+          n50 of text 7, 11.5, 17, 22.5 tokens for m = 1..4, of random tokens 3, 6, 9, 12: slopes of
+          5.2 and 3.0 tokens a vector, R^2 .998 and 1.000 (docs/results/reach_quick.md).
 """
 
 from collections.abc import Callable

@@ -52,14 +52,19 @@ class Store:
         """Opens `workdir`, making it on first use.
 
         Raises:
-          ValueError: `workdir` holds another schema version, or something else.
+          ValueError: `workdir` holds another schema version or something else, or cannot be
+            written.
         """
         self.workdir = Path(workdir).resolve()
         self._cells = self.workdir / "cells"
-        self._cells.mkdir(parents=True, exist_ok=True)
         schema = self.workdir / "schema.json"
-        if not schema.exists():
-            atomic.write_text(schema, json.dumps({"schema": SCHEMA}) + "\n")
+        try:
+            self._cells.mkdir(parents=True, exist_ok=True)
+            if not schema.exists():
+                atomic.write_text(schema, json.dumps({"schema": SCHEMA}) + "\n")
+        except OSError as error:
+            why = f"--workdir {workdir}: {error.strerror}: expected a directory to write to"
+            raise ValueError(why) from error
         text = schema.read_text(errors="replace")
         wanted = json.dumps({"schema": SCHEMA})
         require(
@@ -105,13 +110,19 @@ class Store:
         atomic.write_text(self._cells / f"{cell.name}.json", text)
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
-        """The stored record of `cell`, or None; a file that cannot be its record is warned of."""
+        """The stored record of `cell`, or None; a file that cannot be its record is warned of.
+
+        Raises:
+          ValueError: there is a file, and the system does not let it be read.
+        """
         path = self._cells / f"{cell.name}.json"
         try:
             record = json.loads(path.read_bytes())
             problem = _problem(record, cell)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise ValueError(f"{path}: {error.strerror}: expected a readable file") from error
         except (ValueError, RecursionError) as error:  # not UTF-8, or not JSON
             problem = f"unreadable: {error}"
         if problem:

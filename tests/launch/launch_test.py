@@ -225,3 +225,22 @@ def test_the_config_is_printed_and_reloads(run, tmp_path):
     assert json.loads(saved.read_text())["train"]["rate"] == 1.0
     for section, values in json.loads(saved.read_text()).items():
         assert f"{section}: {json.dumps(values)}\n" in out
+
+
+def test_an_unreadable_cell_file_is_refused_before_any_work(run, tmp_path):
+    run()
+    path = next((tmp_path / "runs" / "fake_config" / "cells").glob("*.json"))
+    path.unlink()
+    path.mkdir()  # root reads any file, but nobody reads a directory
+    for mode in ("run", "table", "report"):
+        code, out, err = run(f"--mode={mode}")
+        assert (code, out) == (2, "")
+        assert err == f"error: {path}: Is a directory: expected a readable file\n"
+
+
+def test_a_workdir_that_is_a_file_is_refused(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = run(f"--workdir={tmp_path / 'file'}")
+    assert code == 2
+    assert err.startswith(f"error: --workdir {tmp_path / 'file'}: ")
+    assert err.endswith("expected a directory to write to\n")

@@ -100,6 +100,7 @@ def get_config(arg: str = "") -> ConfigDict:
 
 def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     """One cell a prompt length, source and target."""
+    _base.check_axes(config.axes)
     for prompt_length in config.axes.prompt_lengths:
         for source in config.axes.sources:
             for target in range(config.axes.targets):

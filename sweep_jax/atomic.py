@@ -3,9 +3,13 @@
 Not a lock: of several writers of one file the last wins.
 """
 
+import json
 import os
 import time
 from pathlib import Path
+from typing import Any
+
+from absl import logging
 
 _SUFFIX = ".tmp"
 
@@ -32,6 +36,17 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """`write_bytes` of UTF-8 text."""
     write_bytes(path, text.encode())
+
+
+def read_json(path: Path) -> Any | None:
+    """What a JSON file holds; None if it is absent, or damaged, which a warning then names."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:  # not UTF-8, or not JSON
+        logging.warning("%s counts as absent: %s", path, error)
+        return None
 
 
 def sync(path: Path) -> None:

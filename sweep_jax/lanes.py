@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from absl import logging
 
 from sweep_jax.atomic import write_text
 from sweep_jax.cells import Cell
@@ -63,65 +64,94 @@ def pools(cells: Sequence[Cell], size: int) -> list[list[Cell]]:
     return [list(cells[i : i + size]) for i in range(0, len(cells), size)]
 
 
-class PoolRun:
-    """One pool in one directory: which of its cells are still to do, and where it stands."""
+def run_pool(
+    cells: Sequence[Cell],
+    make: Callable[[list[Cell]], Program],
+    store: Store,
+    root: Path,
+    lanes: int,
+    buckets: Sequence[int],
+    stop: Stop,
+    provenance: Mapping[str, Any],
+    on_cell: Callable[[Result], None],
+) -> None:
+    """Advances a pool until every cell of it is finished and stored; `on_cell` hears of each.
 
-    def __init__(self, cells: Sequence[Cell], store: Store, root: Path) -> None:
-        """Opens the pool of `cells`; `root` holds one directory a pool.
+    A chunk is saved before the cells that it finished are stored, so being killed anywhere costs
+    at most one chunk. Of two processes with the same pool the second waits, and finds it done.
 
-        `self.cells` are those to run: the pending ones, or all that a run cut short had.
-        """
-        digest = hashlib.sha256(" ".join(cell.name for cell in cells).encode())
-        self._directory = root / digest.hexdigest()[:16]
-        self._list = self._directory / "cells.txt"
-        self._store = store
-        self._checkpoints = Checkpoints(self._directory)
-        pending = store.pending(cells)
-        if pending and self._list.exists():  # a run was cut short: its cells, in its order
-            by_name = {cell.name: cell for cell in cells}
-            pending = [by_name[name] for name in self._list.read_text().split()]
-        self.cells = pending
+    Args:
+      cells: the whole pool, whatever is stored of it: its names decide where it is kept.
+      make: the program for those of them that are to run.
+      store: takes the results.
+      root: holds one directory of checkpoints a pool.
+      lanes: cells that run at once.
+      buckets: sizes to choose from, ascending.
+      stop: looked at after each chunk.
+      provenance: stored with every result.
+      on_cell: called with each result.
 
-    def run(
-        self,
-        program: Program,
-        lanes: int,
-        buckets: Sequence[int],
-        stop: Stop,
-        provenance: Mapping[str, Any],
-        on_cell: Callable[[Result], None],
-    ) -> None:
-        """Advances the pool until every cell is finished and stored; `on_cell` hears of each.
+    Raises:
+      Stopped: a stop was asked for; the last chunk is saved.
+    """
+    digest = hashlib.sha256(" ".join(cell.name for cell in cells).encode())
+    directory = root / digest.hexdigest()[:16]
+    with held(directory):
+        listed = directory / "cells.txt"
+        chosen = _choose(cells, store, listed)
+        checkpoints = Checkpoints(directory)
+        if chosen:
+            directory.mkdir(exist_ok=True)
+            write_text(listed, "\n".join(cell.name for cell in chosen))
+            program = make(chosen)
+            _run(chosen, program, checkpoints, store, lanes, buckets, stop, provenance, on_cell)
+        checkpoints.clear()
 
-        A chunk is saved before the cells that it finished are stored, so being killed anywhere
-        costs at most one chunk.
 
-        Raises:
-          Stopped: a stop was asked for; the last chunk is saved.
-        """
-        with held(self._directory):
-            state = program.start()
-            restored = self._checkpoints.restore(state)
-            chunk, state = (0, state) if restored is None else restored
-            write_text(self._list, "\n".join(cell.name for cell in self.cells))
-            pending = {cell.name for cell in self._store.pending(self.cells)}
-            stored = np.array([cell.name not in pending for cell in self.cells])
-            while True:
-                finished_C, need_C = program.look(state)
-                for row in np.flatnonzero(finished_C & ~stored):
-                    result, arrays = program.finish(state, int(row))
-                    self._store.write(self.cells[row], result, provenance, arrays)
-                    on_cell(result)
-                    stored[row] = True
-                if finished_C.all():
-                    break
-                if stop.requested:
-                    raise Stopped(
-                        f"stopped after chunk {chunk}, {stored.sum()} of {len(stored)} cells"
-                        " of this pool stored; run the same command again to resume"
-                    )
-                bucket, rows_L = schedule(finished_C, need_C, buckets, lanes)
-                state = program.advance(state, rows_L, bucket)
-                chunk += 1
-                self._checkpoints.save(chunk, state)
-            self._checkpoints.clear()
+def _choose(cells: Sequence[Cell], store: Store, listed: Path) -> list[Cell]:
+    """The pending cells; all that a run cut short had, in its order, if there was one."""
+    pending = store.pending(cells)
+    if pending and listed.exists():
+        by_name = {cell.name: cell for cell in cells}
+        names = listed.read_text(errors="replace").split()
+        if {cell.name for cell in pending} <= set(names) <= set(by_name):
+            return [by_name[name] for name in names]
+        logging.warning("%s is not a list of this pool's cells: the pool starts anew", listed)
+        Checkpoints(listed.parent).clear()
+    return pending
+
+
+def _run(
+    cells: list[Cell],
+    program: Program,
+    checkpoints: Checkpoints,
+    store: Store,
+    lanes: int,
+    buckets: Sequence[int],
+    stop: Stop,
+    provenance: Mapping[str, Any],
+    on_cell: Callable[[Result], None],
+) -> None:
+    state = program.start()
+    restored = checkpoints.restore(state)
+    chunk, state = (0, state) if restored is None else restored
+    pending = {cell.name for cell in store.pending(cells)}
+    stored = np.array([cell.name not in pending for cell in cells])
+    while True:
+        finished_C, need_C = program.look(state)
+        for row in np.flatnonzero(finished_C & ~stored):
+            result, arrays = program.finish(state, int(row))
+            store.write(cells[row], result, provenance, arrays)
+            on_cell(result)
+            stored[row] = True
+        if finished_C.all():
+            return
+        if stop.requested:
+            raise Stopped(
+                f"stopped after chunk {chunk}, {stored.sum()} of {len(stored)} cells of this pool"
+                " stored; run the same command again to resume"
+            )
+        bucket, rows_L = schedule(finished_C, need_C, buckets, lanes)
+        state = program.advance(state, rows_L, bucket)
+        chunk += 1
+        checkpoints.save(chunk, state)

@@ -5,6 +5,7 @@ tokens for every prompt length, and sets the line through n50(m) beside the boun
 """
 
 import dataclasses
+import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +24,11 @@ from reach_jax.experiments import reachability_report
 from reach_jax.experiments.settings import Settings, assignments, prompt_slots, settings
 from reach_jax.geometry import states
 from reach_jax.geometry.support import Measure
-from reach_jax.pretrain.corpus import BEGIN_ID
+from reach_jax.pretrain.corpus import BEGIN_ID, longest_heldout
 from reach_jax.pretrain.quick import QuickModel, load_or_train
 from sweep_jax import atomic, lanes, progress, provenance
 from sweep_jax.cells import Cell, hash_name, shard
+from sweep_jax.checks import require
 from sweep_jax.experiment import Context
 from sweep_jax.store import Result
 
@@ -36,8 +38,15 @@ _SUPPORT_KEY = 0x5A
 
 def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     """Refuses what cannot run, with ValueError, before any device work."""
-    settings(config)
-    assignments(cells)
+    s = settings(config)
+    if any(item.source == "text" for item in assignments(cells)):
+        longest = longest_heldout(s.quick.corpus)
+        require(
+            s.cramming.max_target <= longest,
+            "config.cramming.max_target",
+            s.cramming.max_target,
+            f"at most {longest}, the tokens of the longest held-out document",
+        )
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
@@ -80,26 +89,34 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
         def tell(result: Result) -> None:
             bar.update(1, last=f"{result.metrics['threshold']} tokens")
 
+        ex = s.execution
         for pool in pools:
-            run = lanes.PoolRun(pool, context.store, context.workdir / "pools")
-            if run.cells:
-                program = _program(s, model, run.cells)
-                ex = s.execution
-                run.run(program, ex.lanes, ex.buckets, context.stop, origin, tell)
+            slots = prompt_slots(assignments(pool))
+            lanes.run_pool(
+                pool,
+                functools.partial(_program, s, model, slots),
+                context.store,
+                context.workdir / "pools",
+                ex.lanes,
+                ex.buckets,
+                context.stop,
+                origin,
+                tell,
+            )
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     """Writes table, figures and page from what is stored; returns the text to print."""
     s = settings(config)
     directory = context.workdir / "models" / s.quick.name
-    if not (directory / _support_file(s)).exists():
+    card = atomic.read_json(directory / "model.json")
+    support = atomic.read_json(directory / _support_file(s))
+    if card is None or support is None:
         return f"nothing to report yet: no finished model in {directory}"
-    card = json.loads((directory / "model.json").read_text())
-    support = json.loads((directory / _support_file(s)).read_text())
     return reachability_report.write(s, cells, context, card, support)
 
 
-def _program(s: Settings, model: QuickModel, cells: Sequence[Cell]) -> CrammingProgram:
+def _program(s: Settings, model: QuickModel, slots: int, cells: Sequence[Cell]) -> CrammingProgram:
     items = assignments(cells)
     embedding_VD = model.params["embedding"]
     begins = s.cramming.prefix == "begin"
@@ -112,7 +129,7 @@ def _program(s: Settings, model: QuickModel, cells: Sequence[Cell]) -> CrammingP
         items,
         _targets(s, model, items),
         keys,
-        prompt_slots(items),
+        slots,
         s.execution.chunk,
     )
 
@@ -137,7 +154,7 @@ def _support_file(s: Settings) -> str:
 
 def _measure_support(s: Settings, model: QuickModel) -> None:
     path = model.directory / _support_file(s)
-    if path.exists():
+    if atomic.read_json(path) is not None:
         return
     measure = Measure(s.model.width)
     key = jax.random.fold_in(jax.random.key(s.seed), _SUPPORT_KEY)

@@ -71,18 +71,19 @@ def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickMode
         text = corpus.load(config.corpus, directory)
         finished = Checkpoints(directory / "params", keep=1)
         params = None
-        if card_path.exists():
+        card = atomic.read_json(card_path)
+        if card is not None:
             shapes = jax.eval_shape(lambda: decoder.init(config.model, jax.random.key(0)))
             restored = finished.restore(shapes)
             params = None if restored is None else restored[1]
-        if params is None:
+        if params is None or card is None:
             key = jax.random.fold_in(jax.random.key(config.seed), _KEY)
             running = directory / "training"
             params = train.train(config.model, config.training, text.train_S, key, running, stop)
             finished.save(config.training.steps, params)
-            atomic.write_text(card_path, json.dumps(_card(config, text, params), indent=1) + "\n")
+            card = _card(config, text, params)
+            atomic.write_text(card_path, json.dumps(card, indent=1) + "\n")
             Checkpoints(running).clear()
-    card = json.loads(card_path.read_text())
     if card["corpus_sha256"] != text.sha256:
         raise RuntimeError(
             f"{directory}: this model was trained on another Python version's text, whose held-out"

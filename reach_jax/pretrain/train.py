@@ -46,6 +46,7 @@ class TrainingConfig:
         require(
             0 <= self.warmup < self.steps, "warmup", self.warmup, f"in [0, steps = {self.steps})"
         )
+        require(self.max_loss > 0, "max_loss", self.max_loss, "a number > 0")
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "a number >= 0")
 
 

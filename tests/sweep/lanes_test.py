@@ -1,11 +1,13 @@
 """The lane runner: who runs when, and that no interruption changes a result."""
 
+import threading
+
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
 from sweep_jax.cells import expand
-from sweep_jax.lanes import PoolRun, pools, schedule
+from sweep_jax.lanes import pools, run_pool, schedule
 from sweep_jax.stop import Stop, Stopped
 from sweep_jax.store import Result, Store
 
@@ -52,10 +54,15 @@ def cells_of(count):
 
 
 def complete(cells, store, root, program, stop=None, on_cell=lambda result: None):
-    run = PoolRun(cells, store, root)
-    if run.cells:
-        run.run(program, LANES, BUCKETS, stop or Stop(), {"made": "here"}, on_cell)
-    return run
+    """Runs the pool with `program`; returns the cells that it was made for."""
+    made = []
+
+    def make(chosen):
+        made.extend(chosen)
+        return program
+
+    run_pool(cells, make, store, root, LANES, BUCKETS, stop or Stop(), {"made": "here"}, on_cell)
+    return made
 
 
 GOALS = [2, 7, 1, 5, 3, 6, 4]
@@ -91,8 +98,7 @@ def test_every_cell_is_stored_once_and_a_finished_pool_computes_nothing(tmp_path
     # 28 counts in 3 lanes: no schedule needs fewer than 10 chunks; refilled lanes stay near that.
     assert len(program.chunks) <= 12
     again = Counter(GOALS)
-    run = complete(cells, store, tmp_path / "pools", again)
-    assert run.cells == []
+    assert complete(cells, store, tmp_path / "pools", again) == []
     assert again.chunks == []
 
 
@@ -149,12 +155,43 @@ def test_a_failed_or_damaged_cell_is_tried_again_and_the_others_are_left(tmp_pat
     complete(cells, store, tmp_path / "pools", Counter(GOALS, fail=(3,)))
     assert store.read(cells[3])["status"] == "failed"
     (tmp_path / "cells" / f"{cells[5].name}.json").write_text("{")
-    run = PoolRun(cells, store, tmp_path / "pools")
-    assert run.cells == [cells[3], cells[5]]
     retry = Counter([GOALS[3], GOALS[5]])
-    run.run(retry, LANES, BUCKETS, Stop(), {}, lambda result: None)
+    assert complete(cells, store, tmp_path / "pools", retry) == [cells[3], cells[5]]
     assert counts(store, cells) == GOALS
     assert {row for _, rows in retry.chunks for row in rows} <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("text", ["", "another cell", "\x00"])
+def test_a_garbage_list_starts_the_pool_anew(tmp_path, text):
+    cells, store, stop = cells_of(7), Store(tmp_path), Stop()
+
+    def request(result):
+        stop.signum = 2
+
+    with pytest.raises(Stopped):
+        complete(cells, store, tmp_path / "pools", Counter(GOALS), stop, request)
+    next((tmp_path / "pools").glob("*/cells.txt")).write_text(text)
+    left = store.pending(cells)
+    assert 0 < len(left) < 7
+    goals = [GOALS[cells.index(cell)] for cell in left]
+    assert complete(cells, store, tmp_path / "pools", Counter(goals)) == left
+    assert counts(store, cells) == GOALS
+
+
+def test_the_second_of_two_processes_computes_nothing(tmp_path):
+    """The cells are chosen once the lock is held, not before."""
+    cells, store, second = cells_of(7), Store(tmp_path), Counter(GOALS)
+    arguments = (cells, Store(tmp_path), tmp_path / "pools", second)
+    waiting = threading.Thread(target=complete, args=arguments)
+
+    def start_second(result):
+        if waiting.ident is None:
+            waiting.start()
+
+    complete(cells, store, tmp_path / "pools", Counter(GOALS), on_cell=start_second)
+    waiting.join(60)
+    assert counts(store, cells) == GOALS
+    assert second.chunks == []
 
 
 def test_pools_cut_the_sweep_in_order():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gguf import GGMLQuantizationType
 
-from reach_jax.hub import gguf_file
+from reach_jax.hub import gguf_configs, gguf_file
 from reach_jax.hub.tensors import Tensors
 from tests.hub import block_formats, tiny_gguf
 from tests.hub.tiny_gguf import GEMMA_NORMS, LLAMA_NORMS, interleaved, renamed
@@ -72,6 +72,16 @@ def test_llama_rows_are_put_back_with_their_own_head_counts(tmp_path):
     }
 
 
+def test_llama_biases_are_put_back_like_their_rows(tmp_path):
+    hf = tiny_gguf.layers(head_dim=12, width=72, biases=True)
+    for i in range(2):
+        hf[f"model.layers.{i}.self_attn.o_proj.bias"] = tiny_gguf.normal(70 + i, 72)
+    fields = tiny_gguf.llama(embedding_length=72)
+    config, tensors = converted(tmp_path, "llama", fields, as_llama(hf))
+    equal(tensors, hf)
+    assert config["attention_bias"] is True
+
+
 def test_qwen2_rows_and_biases_stay_and_the_head_is_its_own(tmp_path):
     hf = tiny_gguf.layers(biases=True) | {"lm_head.weight": tiny_gguf.normal(99, 32, 24)}
     fields = tiny_gguf.llama("qwen2")
@@ -110,6 +120,17 @@ def test_gemma_scales_rope_only_as_the_file_says(tmp_path):
     assert config["rope_scaling"] == {"rope_type": "linear", "factor": 8.0}
     with pytest.raises(ValueError, match=r"rope.scaling.type.*'yarn'"):
         gemma(tmp_path, **{"rope.scaling.type": "yarn"})
+
+
+def test_gemma_kinds_of_layers_and_the_scale_of_its_largest_model():
+    fields = {"embedding_length": 5376, "attention.head_count": 32, "attention.key_length": 128}
+    fields |= {"attention.head_count_kv": 16, "attention.sliding_window": 1024}
+    for layers, scalar in ((18, 128), (62, 168)):
+        metadata = tiny_gguf.llama("gemma3", **fields, block_count=layers)
+        config = gguf_configs.gemma3(gguf_configs.Fields(metadata, "gemma3"), ())
+        assert config["query_pre_attn_scalar"] == scalar
+        full = [i for i, kind in enumerate(config["layer_types"]) if kind == "full_attention"]
+        assert full == list(range(5, layers, 6))
 
 
 def test_gpt2_matrices_are_transposed_back_square_ones_too(tmp_path):

@@ -67,17 +67,17 @@ def converted(path: Path, cache: Path) -> Path:
 
 def build(path: Path, target: Path) -> Path:
     """Converts a GGUF file to the directory `target` unless that exists; it appears whole."""
-    if not target.is_dir():
-        partial = target.with_name(target.name + ".partial")
-        with lock.held(partial):
-            if not target.is_dir():
-                shutil.rmtree(partial)  # of a killed process, or empty from the lock
-                partial.mkdir()
-                gguf_file.convert(path, partial)
-                partial.rename(target)
-                atomic.sync(target.parent)
-            elif partial.is_dir():
-                partial.rmdir()  # the lock made it while another process finished
+    if target.is_dir():
+        return target
+    partial = target.with_name(target.name + ".partial")
+    # A directory that stays: the lock makes its own before it waits, so `partial` would race.
+    with lock.held(target.with_name(".converting")):
+        if not target.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)  # of a killed process
+            partial.mkdir()
+            gguf_file.convert(path, partial)
+            partial.rename(target)
+            atomic.sync(target.parent)
     return target
 
 

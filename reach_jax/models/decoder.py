@@ -124,7 +124,8 @@ class Decoder(nn.Module):
         x_TD = inputs_TD.astype(jnp.dtype(c.dtype))
         if not c.learned_positions:
             return x_TD
-        require(length <= c.context, "length", length, f"at most the {c.context} learned positions")
+        rows = self.positions_SD.shape[0]
+        require(length <= rows, "length", length, f"at most the {rows} learned positions")
         # Out of the table is NaN and never the last row, to which a plain lookup would clamp.
         return x_TD + self.positions_SD.at[positions_T].get(mode="fill", fill_value=jnp.nan)
 

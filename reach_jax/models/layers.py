@@ -85,13 +85,14 @@ class Attention(nn.Module):
     ) -> tuple[jax.Array, Cache | None]:
         """Returns the block's output (T, D) and the cache with this call's slots filled."""
         c = self.config
-        o_HND = _kernel(self, "o", (c.heads, c.head_width, c.width), c.heads * c.head_width)
-        o_D = _bias(self, "o_bias", (c.width,), c.o_bias)
         q_THN, k_SKN = (
             rope.rotate(heads_THN, view.cos_TP, view.sin_TP)
             for heads_THN in (self._normed(x_TD, "q", c.heads), self._normed(x_TD, "k", c.kv_heads))
         )
         v_SKN = self._heads(x_TD, "v", c.kv_heads)
+        # Made last: a kernel's first value depends on how many were made before it.
+        o_HND = _kernel(self, "o", (c.heads, c.head_width, c.width), c.heads * c.head_width)
+        o_D = _bias(self, "o_bias", (c.width,), c.o_bias)
         if cache is not None:
             k_SKN = jax.lax.dynamic_update_slice(cache.keys, k_SKN, (slot, 0, 0))
             v_SKN = jax.lax.dynamic_update_slice(cache.values, v_SKN, (slot, 0, 0))

@@ -1,10 +1,11 @@
 """Feed-forward blocks between attention layers."""
 
 import functools
+from collections.abc import Callable
 
 import jax
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "silu": jax.nn.silu,
     "gelu": functools.partial(jax.nn.gelu, approximate=False),
     "gelu_tanh": functools.partial(jax.nn.gelu, approximate=True),

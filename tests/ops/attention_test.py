@@ -80,7 +80,9 @@ def test_cached_mask_sees_the_slots_written_so_far(position):
 def test_rotation_is_a_complex_product_and_keeps_norms(width, base):
     positions_T = np.array([0, 1, 2, 17, 1000])
     x_THN = noise(4, 5, 3, width)
-    got_THN = rope.rotate(x_THN, *rope.phases(jnp.asarray(positions_T), rope.frequencies(width, base)))
+    got_THN = rope.rotate(
+        x_THN, *rope.phases(jnp.asarray(positions_T), rope.frequencies(width, base))
+    )
     want_THN = np.zeros(x_THN.shape)
     for t, h in np.ndindex(5, 3):
         want_THN[t, h] = reference.rotate(x_THN[t, h].astype(float), positions_T[t], base)

@@ -99,8 +99,8 @@ def load(directory: Path, dtype: str | None = None) -> Loaded:
     _check_parameters(rules, shapes)
     flat: dict[str, jax.Array] = {}
     largest_first = sorted(rules, key=lambda r: -max(shapes[p].size for p in r.into))
-    for item in largest_first:
-        flat |= _fill(item, shapes, tensors, config.layers)
+    for item in largest_first:  # mapped anew each time: pages once read would stay in memory
+        flat |= _fill(item, shapes, Tensors(directory), config.layers)
     report = Report(
         family=_name(family),
         model_type=json.loads((directory / "config.json").read_text())["model_type"],

@@ -13,16 +13,45 @@ _REQUIRED = object()
 
 # Bookkeeping, generation defaults, special ids (the tokenizer's matter), training-only numbers.
 _WITHOUT_EFFECT = frozenset(
-    """
-    _name_or_path name_or_path transformers_version transformers.js_config _commit_hash use_cache
-    cache_implementation bos_token_id eos_token_id pad_token_id sep_token_id
-    decoder_start_token_id initializer_range attention_dropout hidden_dropout classifier_dropout
-    id2label label2id num_labels problem_type finetuning_task task_specific_params
-    output_hidden_states output_attentions output_scores return_dict return_dict_in_generate
-    torchscript use_bfloat16 gradient_checkpointing tf_legacy_loss unsloth_fixed unsloth_version
-    """.split()
+    (
+        "_name_or_path",
+        "name_or_path",
+        "transformers_version",
+        "transformers.js_config",
+        "_commit_hash",
+        "use_cache",
+        "cache_implementation",
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "sep_token_id",
+        "decoder_start_token_id",
+        "initializer_range",
+        "attention_dropout",
+        "hidden_dropout",
+        "classifier_dropout",
+        "id2label",
+        "label2id",
+        "num_labels",
+        "problem_type",
+        "finetuning_task",
+        "task_specific_params",
+        "output_hidden_states",
+        "output_attentions",
+        "output_scores",
+        "return_dict",
+        "return_dict_in_generate",
+        "torchscript",
+        "use_bfloat16",
+        "gradient_checkpointing",
+        "tf_legacy_loss",
+        "unsloth_fixed",
+        "unsloth_version",
+    )
 )
-_ONLY = {  # attribute of every family -> the values that mean "a plain causal decoder"
+_ONLY: dict[
+    str, tuple[Any, ...]
+] = {  # attribute of every family -> the values that mean "a plain causal decoder"
     "is_encoder_decoder": (False,),
     "is_decoder": (False, True),  # transformers' causal classes mask either way
     "add_cross_attention": (False,),
@@ -48,9 +77,7 @@ class Attributes:
           ValueError: the file lacks an attribute that has no default.
         """
         self._taken.add(name)
-        require(
-            name in self._values or default is not _REQUIRED, f"config.{name}", None, "a value"
-        )
+        require(name in self._values or default is not _REQUIRED, f"config.{name}", None, "a value")
         return self._values.get(name, default)
 
     def take_number(self, name: str, default: Any = _REQUIRED) -> Any:
@@ -79,6 +106,16 @@ class Attributes:
         value = self.take(name, default)
         require(value in _ACTIVATIONS, f"config.{name}", value, f"one of {sorted(_ACTIVATIONS)}")
         return _ACTIVATIONS[value]
+
+    def layer_types(self, layers: int, otherwise: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which layers see only a window: `layer_types` of the file, or else `otherwise`."""
+        kinds = {"sliding_attention": True, "full_attention": False}
+        value = self.take("layer_types", None)
+        if value is None:
+            return otherwise
+        ok = isinstance(value, list) and len(value) == layers and all(v in kinds for v in value)
+        require(ok, "config.layer_types", value, f"{layers} of {sorted(kinds)}")
+        return tuple(kinds[v] for v in value)
 
     def dtype(self) -> str:
         """What the file says of its weights' dtype; float32 where it says nothing."""

@@ -44,9 +44,7 @@ def read_rope(
     return parse(new or old or {}, field, base, partial, context)
 
 
-def parse(
-    values: Mapping[str, Any], field: str, base: float, partial: float, context: int
-) -> Rope:
+def parse(values: Mapping[str, Any], field: str, base: float, partial: float, context: int) -> Rope:
     """One dict of rotary settings.
 
     Raises:

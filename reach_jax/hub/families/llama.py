@@ -29,6 +29,7 @@ def config(hf: Mapping[str, Any]) -> DecoderConfig:
     heads, width = a.take_number("num_attention_heads"), a.take_number("hidden_size")
     context = a.take_number("max_position_embeddings", 2048)
     rope = read_rope(a, 10_000.0, context)
+    head_width = a.take("head_dim", None) or width // heads
     bias = a.take_flag("attention_bias", False)
     found = DecoderConfig(
         vocab_size=a.take_number("vocab_size"),
@@ -36,10 +37,11 @@ def config(hf: Mapping[str, Any]) -> DecoderConfig:
         width=width,
         heads=heads,
         kv_heads=a.take("num_key_value_heads", None) or heads,
-        head_width=a.take("head_dim", None) or width // heads,
+        head_width=head_width,
         mlp_width=a.take_number("intermediate_size"),
         rope_base=rope.base,
         rope_scaling=rope.scaling,
+        rotary_width=int(head_width * rope.partial),
         norm_eps=a.take_number("rms_norm_eps", 1e-6),
         tied=a.take_flag("tie_word_embeddings", False),
         dtype=a.dtype(),

@@ -19,7 +19,9 @@ def require(ok: bool, field: str, value: object, expected: str) -> None:
 
 
 def resolve(cls: type[T], values: Mapping[str, Any], path: str) -> T:
-    """Builds the frozen dataclass `cls` from a mapping, every field given exactly once.
+    """Builds the frozen dataclass `cls` from a mapping.
+
+    Every field is given exactly once; one that has a default in `cls` may be left out.
 
     Args:
       cls: a frozen dataclass whose fields are plain types, tuples or dataclasses.
@@ -30,12 +32,14 @@ def resolve(cls: type[T], values: Mapping[str, Any], path: str) -> T:
       ValueError: an unknown or missing field, or a value of the wrong type.
     """
     hints = typing.get_type_hints(cls)
-    fields = [f.name for f in dataclasses.fields(typing.cast(Any, cls)) if f.init]
+    found = [f for f in dataclasses.fields(typing.cast(Any, cls)) if f.init]
+    fields = [f.name for f in found]
+    needed = [f.name for f in found if f.default is f.default_factory is dataclasses.MISSING]
     for name in values:
         require(name in fields, f"{path}.{name}", values[name], f"one of the fields {fields}")
-    for name in fields:
+    for name in needed:
         require(name in values, f"{path}.{name}", None, f"a value of type {hints[name]}")
-    converted = {name: _convert(hints[name], values[name], f"{path}.{name}") for name in fields}
+    converted = {name: _convert(hints[name], values[name], f"{path}.{name}") for name in values}
     try:
         return cls(**converted)
     except ValueError as error:

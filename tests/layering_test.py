@@ -19,6 +19,7 @@ TOP = {
 REACH = {
     "ops": set(),
     "models": {"ops"},
+    "hub": {"models"},
     "pretrain": {"models", "ops"},
     "cramming": {"models", "ops"},
     "geometry": {"models", "ops"},

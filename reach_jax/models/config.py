@@ -1,17 +1,38 @@
 """Frozen description of a decoder: everything its parameters' shapes and its equations need."""
 
 import dataclasses
+import math
 
 from sweep_jax.checks import require
 
-DTYPES = ("float32", "bfloat16")
+DTYPES = ("float32", "bfloat16", "float16")
+NORMS = ("rms", "rms_offset", "layer")  # rms_offset multiplies by 1 + weight; layer has a bias
+ACTIVATIONS = ("silu", "gelu", "gelu_tanh")  # gelu is the exact one
+
+
+@dataclasses.dataclass(frozen=True)
+class RopeScaling:
+    """How the rotary frequencies are slowed down for long contexts."""
+
+    kind: str  # linear or llama3
+    factor: float  # slowest frequencies are divided by it
+    low: float  # llama3: turns in `original` positions below which a frequency is divided
+    high: float  # llama3: turns above which it is left as it is; between the two, a mixture
+    original: int  # llama3: positions, the context before the scaling
+
+    def __post_init__(self) -> None:
+        require(self.kind in ("linear", "llama3"), "kind", self.kind, "linear or llama3")
+        require(self.factor > 0, "factor", self.factor, "a number > 0")
+        if self.kind == "llama3":
+            require(0 < self.low < self.high, "low", self.low, f"in (0, high = {self.high})")
+            require(self.original >= 1, "original", self.original, "an integer >= 1")
 
 
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
-    """A Llama-style decoder: pre-norm RMSNorm, rotary positions, SwiGLU, grouped heads."""
+    """A decoder-only transformer; the fields with a default describe Llama where left alone."""
 
-    vocab_size: int  # V
+    vocab_size: int  # V, rows of the token table, padding of the vocabulary included
     layers: int  # L
     width: int  # D
     heads: int  # H
@@ -22,15 +43,36 @@ class DecoderConfig:
     norm_eps: float
     tied: bool  # the output head is the input embedding
     dtype: str  # of parameters and activations
+    norm: str = "rms"
+    activation: str = "silu"
+    gated: bool = True  # act(x gate) * (x up), else act(x up)
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    parallel: bool = False  # attention and feed-forward both read the layer's input
+    sandwich: bool = False  # a norm behind each block too, before the residual
+    qk_norm: bool = False  # a norm of every query and key head, before the rotation
+    rotary_width: int | None = None  # channels of a head that turn; None is all of them
+    rope_scaling: RopeScaling | None = None
+    learned_positions: bool = False  # a table of `context` rows is added to the inputs
+    context: int | None = None  # positions the model was made for
+    local_layers: tuple[bool, ...] = ()  # which layers see only a window; empty is none
+    window: int | None = None  # keys that a local layer's query sees, itself included
+    local_rope_base: float | None = None  # of local layers, unscaled; None: as everywhere
+    score_scale: float | None = None  # of q.k; None is N^-1/2
+    embedding_scale: float | None = None  # of embedded tokens, rounded to `dtype` first
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "layers", "width", "heads", "kv_heads", "mlp_width"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
+        expected = "an even integer >= 2 (rotary channels come in pairs)"
+        even = self.head_width >= 2 and (self.head_width % 2 == 0 or self.turning == 0)
+        require(even, "head_width", self.head_width, expected)
         require(
-            self.head_width >= 2 and self.head_width % 2 == 0,
-            "head_width",
-            self.head_width,
-            "an even integer >= 2 (rotary channels come in pairs)",
+            0 <= self.turning <= self.head_width and self.turning % 2 == 0,
+            "rotary_width",
+            self.rotary_width,
+            f"an even integer, at most head_width = {self.head_width}",
         )
         require(
             self.heads % self.kv_heads == 0,
@@ -41,9 +83,42 @@ class DecoderConfig:
         require(self.rope_base > 0, "rope_base", self.rope_base, "a number > 0")
         require(self.norm_eps > 0, "norm_eps", self.norm_eps, "a number > 0")
         require(self.dtype in DTYPES, "dtype", self.dtype, f"one of {DTYPES}")
+        require(self.norm in NORMS, "norm", self.norm, f"one of {NORMS}")
+        require(
+            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
+        )
+        require(
+            not (self.parallel and self.sandwich), "sandwich", True, "False in a parallel layer"
+        )
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        for name in ("context", "window", "local_rope_base", "score_scale", "embedding_scale"):
+            value = getattr(self, name)
+            require(value is None or 0 < value < math.inf, name, value, "a number > 0 or None")
+        require(
+            not self.learned_positions or self.context is not None,
+            "context",
+            None,
+            "the rows of the table of learned positions",
+        )
+        require(
+            len(self.local_layers) in (0, self.layers),
+            "local_layers",
+            self.local_layers,
+            f"one flag for each of {self.layers} layers, or none",
+        )
+        if any(self.local_layers):
+            require(self.window is not None, "window", None, "the width of the local layers")
+
+    @property
+    def turning(self) -> int:
+        """Channels of a head that rotary positions turn; the first ones."""
+        return self.head_width if self.rotary_width is None else self.rotary_width
 
     @property
     def flops_per_token(self) -> int:
         """Multiply-adds x 2 of the layers' matrices for one token, attention scores left out."""
         attention = self.width * self.head_width * (2 * self.heads + 2 * self.kv_heads)
-        return 2 * self.layers * (attention + 3 * self.width * self.mlp_width)
+        matrices = 3 if self.gated else 2
+        return 2 * self.layers * (attention + matrices * self.width * self.mlp_width)

@@ -1,101 +1,35 @@
-"""One decoder-only transformer as thin linen modules: unbatched, scanned over stacked layers.
+"""One decoder-only transformer, unbatched, scanned over stacked layers: five families by options.
 
 A sequence is a (T, D) array; batching is the caller's `vmap`. Parameters are a plain dict, the
 key/value cache a plain value that goes in and comes out. Not here: loading weights, sampling.
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 from reach_jax.models.config import DecoderConfig
-from reach_jax.ops import attention, masks, mlp, norms, readout, rope
+from reach_jax.models.layers import Cache, Context, Layer, Norm, View
+from reach_jax.ops import masks, readout, rope
+from sweep_jax.checks import require
 
 Params = dict[str, Any]
 
 
-class Cache(NamedTuple):
-    """Keys and values of the positions so far, one slot each: (L, S, K, N)."""
-
-    keys: jax.Array
-    values: jax.Array
-
-
-class Context(NamedTuple):
-    """What every layer shares: rotary phases, the mask, and the slot that a cache writes to."""
-
-    cos: jax.Array
-    sin: jax.Array
-    mask_TS: jax.Array
-    slot: jax.Array | int = 0
-
-
-def _kernel(module: nn.Module, name: str, shape: tuple[int, ...], fan_in: int) -> jax.Array:
-    init = nn.initializers.normal(fan_in**-0.5)
-    return module.param(name, init, shape, jnp.dtype(module.config.dtype))
-
-
-class RMSNorm(nn.Module):
-    """Root-mean-square norm with a weight."""
-
-    config: DecoderConfig
-
-    @nn.compact
-    def __call__(self, x_TD: jax.Array) -> jax.Array:
-        """Normalises the last axis."""
-        weight_D = self.param("weight", nn.initializers.ones, (self.config.width,), jnp.float32)
-        return norms.rms_norm(x_TD, weight_D, self.config.norm_eps)
-
-
-class Attention(nn.Module):
-    """Rotary self-attention; with a cache, its keys and values are written and read there."""
-
-    config: DecoderConfig
-
-    @nn.compact
-    def __call__(
-        self, x_TD: jax.Array, context: Context, cache: Cache | None
-    ) -> tuple[jax.Array, Cache | None]:
-        """Returns the block's output (T, D) and the cache with this call's slots filled."""
-        c = self.config
-        q_DHN = _kernel(self, "q", (c.width, c.heads, c.head_width), c.width)
-        k_DKN = _kernel(self, "k", (c.width, c.kv_heads, c.head_width), c.width)
-        v_DKN = _kernel(self, "v", (c.width, c.kv_heads, c.head_width), c.width)
-        o_HND = _kernel(self, "o", (c.heads, c.head_width, c.width), c.heads * c.head_width)
-        q_THN = rope.rotate(jnp.einsum("td,dhn->thn", x_TD, q_DHN), context.cos, context.sin)
-        k_SKN = rope.rotate(jnp.einsum("td,dkn->tkn", x_TD, k_DKN), context.cos, context.sin)
-        v_SKN = jnp.einsum("td,dkn->tkn", x_TD, v_DKN)
-        if cache is not None:
-            at = (context.slot, 0, 0)
-            k_SKN = jax.lax.dynamic_update_slice(cache.keys, k_SKN, at)
-            v_SKN = jax.lax.dynamic_update_slice(cache.values, v_SKN, at)
-            cache = Cache(k_SKN, v_SKN)
-        out_THN = attention.attend(q_THN, k_SKN, v_SKN, context.mask_TS)
-        return jnp.einsum("thn,hnd->td", out_THN, o_HND), cache
-
-
-class Layer(nn.Module):
-    """Attention and feed-forward, each behind a norm and around a residual."""
-
-    config: DecoderConfig
-
-    @nn.compact
-    def __call__(
-        self, x_TD: jax.Array, context: Context, cache: Cache | None
-    ) -> tuple[jax.Array, Cache | None]:
-        """Returns the states after this layer and its part of the cache."""
-        c = self.config
-        normed_TD = RMSNorm(c, name="attention_norm")(x_TD)
-        mixed_TD, cache = Attention(c, name="attention")(normed_TD, context, cache)
-        x_TD = x_TD + mixed_TD
-        gate_DF = _kernel(self, "gate", (c.width, c.mlp_width), c.width)
-        up_DF = _kernel(self, "up", (c.width, c.mlp_width), c.width)
-        down_FD = _kernel(self, "down", (c.mlp_width, c.width), c.mlp_width)
-        normed_TD = RMSNorm(c, name="mlp_norm")(x_TD)
-        return x_TD + mlp.swiglu(normed_TD, gate_DF, up_DF, down_FD), cache
+def frequencies(config: DecoderConfig, local: bool = False) -> np.ndarray:
+    """Rotary angles per position of a layer's channel pairs, float32 of shape (turning/2,)."""
+    if local and config.local_rope_base is not None:
+        return rope.frequencies(config.turning, config.local_rope_base)
+    plain_P, scaling = rope.frequencies(config.turning, config.rope_base), config.rope_scaling
+    if scaling is None:
+        return plain_P
+    if scaling.kind == "linear":
+        return rope.linear(plain_P, scaling.factor)
+    return rope.llama3(plain_P, scaling.factor, scaling.low, scaling.high, scaling.original)
 
 
 class Decoder(nn.Module):
@@ -111,20 +45,24 @@ class Decoder(nn.Module):
         self.embedding_VD = self.param("embedding", init, (c.vocab_size, c.width), dtype)
         if not c.tied:
             self.head_VD = self.param("head", init, (c.vocab_size, c.width), dtype)
+        if c.learned_positions:
+            self.positions_SD = self.param("positions", init, (c.context, c.width), dtype)
         stack = nn.scan(
             Layer,
             variable_axes={"params": 0},
             split_rngs={"params": True},
-            in_axes=(nn.broadcast, 0),
+            in_axes=(nn.broadcast, 0, 0),
             out_axes=0,
             length=c.layers,
+            methods=["__call__", "with_input"],
         )
         self.layers = stack(c)
-        self.final_norm = RMSNorm(c)
+        self.final_norm = Norm(c, c.width)
 
     def embed(self, tokens_T: jax.Array) -> jax.Array:
-        """Input vectors of tokens, (T, D)."""
-        return self.embedding_VD[tokens_T]
+        """Input vectors of tokens, (T, D); the scale that some families give them is included."""
+        embedded_TD, scale = self.embedding_VD[tokens_T], self.config.embedding_scale
+        return embedded_TD if scale is None else embedded_TD * jnp.asarray(scale, embedded_TD.dtype)
 
     def head(self) -> jax.Array:
         """The unembedding matrix, (V, D)."""
@@ -136,23 +74,42 @@ class Decoder(nn.Module):
         Args:
           inputs_TD: input vectors: embedded tokens, soft prompts, or both; cast to the config's
             dtype, so that a float32 prompt can be optimised against a bfloat16 model.
-          positions_T: rotary position of each; padding does not count.
+          positions_T: position of each, rotary or in the table; padding does not count.
           valid_T: False where a position is padding.
+
+        Raises:
+          ValueError: T is more than the table of learned positions holds.
         """
-        cos, sin = rope.phases(positions_T, self.config.head_width, self.config.rope_base)
-        inputs_TD = inputs_TD.astype(jnp.dtype(self.config.dtype))
-        x_TD, _ = self.layers(inputs_TD, Context(cos, sin, masks.causal(valid_T)), None)
+        context = self._context(positions_T, valid_T)
+        x_TD = self._placed(inputs_TD, positions_T, inputs_TD.shape[0])
+        x_TD, _ = self.layers(x_TD, context, None, self._is_local())
         return self.final_norm(x_TD)
+
+    def states(self, inputs_TD: jax.Array, positions_T: jax.Array, valid_T: jax.Array) -> jax.Array:
+        """The input of each layer, then what `hidden` returns: (L+1, T, D); arguments as there."""
+        context = self._context(positions_T, valid_T)
+        x_TD = self._placed(inputs_TD, positions_T, inputs_TD.shape[0])
+        x_TD, before_LTD = self.layers.with_input(x_TD, context, None, self._is_local())
+        return jnp.concatenate([before_LTD, self.final_norm(x_TD)[None]])
 
     def step(
         self, input_D: jax.Array, position: jax.Array, cache: Cache
     ) -> tuple[jax.Array, Cache]:
-        """State (D,) of one more position, given the cache of all earlier ones."""
-        cos, sin = rope.phases(position[None], self.config.head_width, self.config.rope_base)
-        mask_1S = masks.cached(position, cache.keys.shape[1])
-        context = Context(cos, sin, mask_1S, position)
-        input_D = input_D.astype(jnp.dtype(self.config.dtype))
-        x_1D, cache = self.layers(input_D[None], context, cache)
+        """State (D,) of one more position, given the cache of all earlier ones.
+
+        Raises:
+          ValueError: the cache has more slots than the table of learned positions has rows.
+        """
+        slots = cache.keys.shape[1]
+        everywhere = self._view(position[None], masks.cached(position, slots))
+        local = None
+        if any(self.config.local_layers):
+            window = masks.cached(position, slots, self.config.window)
+            local = self._view(position[None], window, local=True)
+        x_1D = self._placed(input_D[None], position[None], slots)
+        x_1D, cache = self.layers(
+            x_1D, Context(everywhere, local, position), cache, self._is_local()
+        )
         return self.final_norm(x_1D)[0], cache
 
     def __call__(self, tokens_T: jax.Array) -> jax.Array:
@@ -160,6 +117,31 @@ class Decoder(nn.Module):
         T = tokens_T.shape[0]
         hidden_TD = self.hidden(self.embed(tokens_T), jnp.arange(T), jnp.ones(T, bool))
         return readout.logits(hidden_TD, self.head())
+
+    def _placed(self, inputs_TD: jax.Array, positions_T: jax.Array, length: int) -> jax.Array:
+        """Inputs in the model's dtype, with the learned positions where there are any."""
+        c = self.config
+        x_TD = inputs_TD.astype(jnp.dtype(c.dtype))
+        if not c.learned_positions:
+            return x_TD
+        rows = self.positions_SD.shape[0]
+        require(length <= rows, "length", length, f"at most the {rows} learned positions")
+        # Out of the table is NaN and never the last row, to which a plain lookup would clamp.
+        return x_TD + self.positions_SD.at[positions_T].get(mode="fill", fill_value=jnp.nan)
+
+    def _context(self, positions_T: jax.Array, valid_T: jax.Array) -> Context:
+        everywhere = self._view(positions_T, masks.causal(valid_T))
+        if not any(self.config.local_layers):
+            return Context(everywhere, None)
+        window_TT = masks.causal(valid_T, self.config.window)
+        return Context(everywhere, self._view(positions_T, window_TT, local=True))
+
+    def _view(self, positions_T: jax.Array, mask_TS: jax.Array, local: bool = False) -> View:
+        return View(*rope.phases(positions_T, frequencies(self.config, local)), mask_TS)
+
+    def _is_local(self) -> jax.Array | None:
+        flags = self.config.local_layers
+        return jnp.array(flags) if any(flags) else None
 
 
 @functools.partial(jax.jit, static_argnames="config")

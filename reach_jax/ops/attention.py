@@ -7,7 +7,13 @@ import jax.numpy as jnp
 _HIDDEN = -1e30
 
 
-def attend(q_THN: jax.Array, k_SKN: jax.Array, v_SKN: jax.Array, mask_TS: jax.Array) -> jax.Array:
+def attend(
+    q_THN: jax.Array,
+    k_SKN: jax.Array,
+    v_SKN: jax.Array,
+    mask_TS: jax.Array,
+    scale: float | None = None,
+) -> jax.Array:
     """Softmax attention of one sequence; query head h reads key/value head h // (H/K).
 
     Args:
@@ -15,6 +21,7 @@ def attend(q_THN: jax.Array, k_SKN: jax.Array, v_SKN: jax.Array, mask_TS: jax.Ar
       k_SKN: keys.
       v_SKN: values.
       mask_TS: True where the query may see the key.
+      scale: of the scores; None is N^-1/2.
 
     Returns:
       The heads' outputs, (T, H, N), in v's dtype; scores and softmax in float32.
@@ -24,7 +31,7 @@ def attend(q_THN: jax.Array, k_SKN: jax.Array, v_SKN: jax.Array, mask_TS: jax.Ar
     q_TKGN = q_THN.reshape(T, K, H // K, N)
     scores_KGTS = jnp.einsum(
         "tkgn,skn->kgts", q_TKGN, k_SKN, preferred_element_type=jnp.float32
-    ) * jnp.float32(N**-0.5)
+    ) * jnp.float32(N**-0.5 if scale is None else scale)
     scores_KGTS = jnp.where(mask_TS[None, None], scores_KGTS, jnp.float32(_HIDDEN))
     weights_KGTS = jax.nn.softmax(scores_KGTS, axis=-1).astype(v_SKN.dtype)
     return jnp.einsum("kgts,skn->tkgn", weights_KGTS, v_SKN).reshape(T, H, N)

@@ -1,8 +1,26 @@
 """Feed-forward blocks between attention layers."""
 
+import functools
+from collections.abc import Callable
+
 import jax
 
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "silu": jax.nn.silu,
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": functools.partial(jax.nn.gelu, approximate=True),
+}
 
-def swiglu(x_TD: jax.Array, gate_DF: jax.Array, up_DF: jax.Array, down_FD: jax.Array) -> jax.Array:
-    """Gated feed-forward block, (silu(x gate) * (x up)) down (Shazeer 2020)."""
-    return (jax.nn.silu(x_TD @ gate_DF) * (x_TD @ up_DF)) @ down_FD
+
+def affine(x_TD: jax.Array, kernel_DF: jax.Array, bias_F: jax.Array | None = None) -> jax.Array:
+    """x kernel + bias, (T, F)."""
+    y_TF = x_TD @ kernel_DF
+    return y_TF if bias_F is None else y_TF + bias_F[None]
+
+
+def feed_forward(
+    up_TF: jax.Array, gate_TF: jax.Array | None, activation: str = "silu"
+) -> jax.Array:
+    """act(up), or with a gate act(gate) * up (Shazeer 2020), (T, F)."""
+    act = ACTIVATIONS[activation]
+    return act(up_TF) if gate_TF is None else act(gate_TF) * up_TF

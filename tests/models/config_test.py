@@ -26,7 +26,7 @@ from tests.models.tiny import CONFIG
         ("rope_base", 0.0),
         ("rope_base", float("nan")),
         ("norm_eps", 0.0),
-        ("dtype", "float16"),
+        ("dtype", "float64"),
     ],
 )
 def test_a_bad_field_is_named(field, value):

@@ -80,7 +80,9 @@ def test_cached_mask_sees_the_slots_written_so_far(position):
 def test_rotation_is_a_complex_product_and_keeps_norms(width, base):
     positions_T = np.array([0, 1, 2, 17, 1000])
     x_THN = noise(4, 5, 3, width)
-    got_THN = rope.rotate(x_THN, *rope.phases(jnp.asarray(positions_T), width, base))
+    got_THN = rope.rotate(
+        x_THN, *rope.phases(jnp.asarray(positions_T), rope.frequencies(width, base))
+    )
     want_THN = np.zeros(x_THN.shape)
     for t, h in np.ndindex(5, 3):
         want_THN[t, h] = reference.rotate(x_THN[t, h].astype(float), positions_T[t], base)
@@ -94,7 +96,7 @@ def test_rotation_is_a_complex_product_and_keeps_norms(width, base):
 def test_rotated_products_depend_on_the_distance_alone():
     q_N, k_N = noise(5, 8), noise(6, 8)
     places_T = jnp.arange(12)
-    cos_TP, sin_TP = rope.phases(places_T, 8, 100.0)
+    cos_TP, sin_TP = rope.phases(places_T, rope.frequencies(8, 100.0))
     turned_THN = rope.rotate(jnp.tile(jnp.stack([q_N, k_N]), (12, 1, 1)), cos_TP, sin_TP)
     product_TS = np.asarray(turned_THN[:, 0] @ turned_THN[:, 1].T)
     for distance in range(-11, 12):
@@ -106,7 +108,7 @@ def test_rotated_products_depend_on_the_distance_alone():
 
 def test_rotate_turns_in_float32_and_keeps_the_dtype():
     x_THN = noise(7, 9, 2, 6)
-    phases = rope.phases(jnp.arange(9), 6, 100.0)
+    phases = rope.phases(jnp.arange(9), rope.frequencies(6, 100.0))
     chex.assert_type(phases, jnp.float32)
     half_THN = rope.rotate(jnp.asarray(x_THN, jnp.bfloat16), *phases)
     chex.assert_type(half_THN, jnp.bfloat16)
@@ -136,7 +138,8 @@ def test_rms_norm_of_zeros_has_a_finite_gradient():
     np.testing.assert_allclose(grad_D, [1e3, 0, 0, 0, 0, 0], rtol=1e-5)
 
 
-def test_swiglu_equals_its_formula():
+def test_a_gated_block_equals_its_formula():
     x_TD, gate_DF, up_DF, down_FD = noise(0, 3, 4), noise(1, 4, 7), noise(2, 4, 7), noise(3, 7, 4)
     want_TD = [reference.swiglu(x_D.astype(float), gate_DF, up_DF, down_FD) for x_D in x_TD]
-    np.testing.assert_allclose(mlp.swiglu(x_TD, gate_DF, up_DF, down_FD), want_TD, atol=2e-5)
+    hidden_TF = mlp.feed_forward(mlp.affine(x_TD, up_DF), mlp.affine(x_TD, gate_DF), "silu")
+    np.testing.assert_allclose(mlp.affine(hidden_TF, down_FD), want_TD, atol=2e-5)

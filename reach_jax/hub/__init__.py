@@ -1,0 +1,1 @@
+"""Files to parameters, strictly: every tensor used once, every parameter set once."""

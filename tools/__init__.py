@@ -1,0 +1,1 @@
+"""Scripts for the repository itself. Not imported by any package."""

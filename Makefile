@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help run smoke test lint lock clean
+.PHONY: help run smoke models test lint lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -13,6 +13,9 @@ run: .venv/run.done  ## the default experiment; ARGS="--config.seed=1" passes fl
 
 smoke: .venv/run.done  ## the same in seconds, to see that everything works
 	$(BIN)/python launch.py --config=configs/reach_quick.py:smoke $(ARGS)
+
+models: .venv/run.done  ## fetch and convert two small pretrained (quantised) models into models/
+	$(BIN)/python -m tools.fetch_models
 
 test: .venv/dev.done  ## the whole test suite; ARGS="-k cramming" selects
 	$(BIN)/python -m pytest $(ARGS)

@@ -1,5 +1,6 @@
 """Compares a loaded model with what the reference said of the same files; needs no torch."""
 
+import functools
 from collections.abc import Mapping
 
 import jax
@@ -8,13 +9,18 @@ import numpy as np
 
 from reach_jax.hub.loader import Loaded
 from reach_jax.models import decoder
+from reach_jax.models.config import DecoderConfig
 from reach_jax.ops import readout
 
 
+@functools.cache
+def _compiled(config: DecoderConfig, method: str):
+    return jax.jit(functools.partial(decoder.Decoder(config).apply, method=method))
+
+
 def call(loaded: Loaded, method: str, *arguments):
-    """One of the decoder's methods, jitted."""
-    module, variables = decoder.Decoder(loaded.config), {"params": loaded.params}
-    return jax.jit(lambda *a: module.apply(variables, *a, method=method))(*arguments)
+    """One of the decoder's methods, compiled once for each config and shape."""
+    return _compiled(loaded.config, method)({"params": loaded.params}, *arguments)
 
 
 def plain(loaded: Loaded, inputs_TD: jax.Array, method: str = "hidden") -> jax.Array:

@@ -95,4 +95,4 @@ def test_the_future_has_no_effect_on_the_past(case):
     changed_TD = inputs_TD.at[7:].add(1.0)
     one_TD, other_TD = compare.plain(loaded, inputs_TD), compare.plain(loaded, changed_TD)
     np.testing.assert_array_equal(one_TD[:7], other_TD[:7])
-    assert np.abs(one_TD[7:] - other_TD[7:]).min(axis=-1).max() > 0
+    assert np.abs(one_TD[7:] - other_TD[7:]).max(axis=-1).min() > 0

@@ -98,7 +98,8 @@ def load(directory: Path, dtype: str | None = None) -> Loaded:
     shapes = _flat(jax.eval_shape(lambda: family.init(config, jax.random.key(0))))
     _check_parameters(rules, shapes)
     flat: dict[str, jax.Array] = {}
-    largest_first = sorted(rules, key=lambda r: -max(shapes[p].size for p in r.into))
+    filling = [item for item in rules if item.into]
+    largest_first = sorted(filling, key=lambda r: -max(shapes[p].size for p in r.into))
     for item in largest_first:  # mapped anew each time: pages once read would stay in memory
         flat |= _fill(item, shapes, Tensors(directory), config.layers)
     report = Report(
@@ -185,7 +186,7 @@ def _fill(
     """The parameters of one rule, layer by layer into arrays allocated once."""
     stacked = "{layer}" in item.tensor
     out = {p: _empty(shapes[p].shape, shapes[p].dtype) for p in item.into}
-    for layer, name in enumerate(_expanded(item, layers) if item.into else ()):
+    for layer, name in enumerate(_expanded(item, layers)):
         tensor = tensors.read(name)
         for parameter, transform in item.into.items():
             slot = out[parameter][layer] if stacked else out[parameter]

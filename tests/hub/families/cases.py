@@ -168,3 +168,9 @@ def far(model: Any, seed: int, length: int) -> dict[str, np.ndarray]:
     with torch.no_grad():
         logits_TV = model(torch.tensor(tokens_T)[None]).logits[0, -2:]
     return {"far_tokens": tokens_T.astype(np.uint8), "far_logits": logits_TV.numpy()}
+
+
+def logits(model: Any, tokens_T: np.ndarray) -> np.ndarray:
+    """Logits (T, V) in float32, whatever the model computes in."""
+    with torch.no_grad():
+        return model(torch.tensor(tokens_T)[None]).logits[0].float().numpy()

@@ -75,24 +75,32 @@ def test_left_padding_changes_nothing(case, pads):
     np.testing.assert_allclose(got_TD[pads:], compare.plain(loaded, inputs_TD), atol=1e-5)
 
 
-def test_a_lane_of_padding_is_finite_and_so_is_its_gradient(case):
+def test_a_lane_of_padding_is_finite_and_disturbs_no_other(case):
     loaded, want = case
     inputs_TD = inputs(loaded, want)
     T = inputs_TD.shape[0]
 
-    def total(inputs_TD):
-        nothing = (jnp.zeros(T, jnp.int32), jnp.zeros(T, bool))
-        return compare.call(loaded, "hidden", inputs_TD, *nothing).sum()
+    def total(inputs_BTD, valid_BT):
+        one = functools.partial(compare.call, loaded, "hidden")
+        hidden_BTD = jax.vmap(one, in_axes=(0, None, 0))(inputs_BTD, jnp.arange(T), valid_BT)
+        return jnp.where(valid_BT[..., None], hidden_BTD**2, 0.0).sum(), hidden_BTD
 
-    value, grad_TD = jax.value_and_grad(total)(inputs_TD)
-    assert np.isfinite(value)
-    assert np.isfinite(grad_TD).all()
+    grad = jax.grad(total, has_aux=True)
+    lanes_BTD = jnp.stack([inputs_TD, 50 * inputs_TD[::-1]])
+    grad_BTD, hidden_BTD = grad(lanes_BTD, jnp.array([[True] * T, [False] * T]))
+    assert np.isfinite(grad_BTD).all()
+    assert np.isfinite(hidden_BTD).all()
+    assert not np.asarray(grad_BTD[1]).any()
+    alone_1TD, hidden_1TD = grad(lanes_BTD[:1], jnp.ones((1, T), bool))
+    np.testing.assert_allclose(hidden_BTD[:1], hidden_1TD, atol=2e-5)
+    largest = np.abs(alone_1TD).max()
+    np.testing.assert_allclose(grad_BTD[:1] / largest, alone_1TD / largest, atol=1e-5)
 
 
 def test_the_future_has_no_effect_on_the_past(case):
     loaded, want = case
     inputs_TD = inputs(loaded, want)
-    changed_TD = inputs_TD.at[7:].add(1.0)
+    changed_TD = inputs_TD.at[7:].multiply(-2.0)  # a layer norm would not see a shift
     one_TD, other_TD = compare.plain(loaded, inputs_TD), compare.plain(loaded, changed_TD)
     np.testing.assert_array_equal(one_TD[:7], other_TD[:7])
-    assert np.abs(one_TD[7:] - other_TD[7:]).max(axis=-1).min() > 0
+    assert np.abs(one_TD[7:] - other_TD[7:]).max(axis=-1).min() > 1e-2

@@ -66,7 +66,7 @@ def load(config: CorpusConfig, directory: Path) -> Corpus:
 
 
 def longest_heldout(config: CorpusConfig) -> int:
-    """Tokens of the longest held-out topic, found without a directory, in about a second.
+    """Tokens of the longest held-out topic, found without a directory, in a tenth of a second.
 
     Raises:
       ValueError: the held-out share is less than one topic.

@@ -1,5 +1,6 @@
 """Llama and what is saved in its format: Llama 1 to 3.2, SmolLM2, TinyLlama."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,17 +27,38 @@ def config(hf: Mapping[str, Any]) -> DecoderConfig:
       ValueError: an attribute is missing, unknown, or has a value that is not implemented.
     """
     a = Attributes(hf)
+    bias = a.take_flag("attention_bias", False)
+    found = dataclasses.replace(
+        plain(a, kv_heads=None, context=2048),
+        qkv_bias=bias,
+        o_bias=bias,
+        mlp_bias=a.take_flag("mlp_bias", False),
+    )
+    a.take("pretraining_tp", 1)  # the same product in slices
+    a.only("rope_interleaved", False)
+    a.only("is_llama_config", True)
+    a.close(("LlamaForCausalLM", "LlamaModel"))
+    return found
+
+
+def plain(a: Attributes, kv_heads: int | None, context: int) -> DecoderConfig:
+    """The decoder by the attributes that every family of this kind has, without any bias.
+
+    Args:
+      a: the attributes; those read here count as handled.
+      kv_heads: what the absence of `num_key_value_heads` means; None is one a query head.
+      context: what the absence of `max_position_embeddings` means.
+    """
     heads, width = a.take_number("num_attention_heads"), a.take_number("hidden_size")
-    context = a.take_number("max_position_embeddings", 2048)
+    context = a.take_number("max_position_embeddings", context)
     rope = read_rope(a, 10_000.0, context)
     head_width = a.take("head_dim", None) or width // heads
-    bias = a.take_flag("attention_bias", False)
-    found = DecoderConfig(
+    return DecoderConfig(
         vocab_size=a.take_number("vocab_size"),
         layers=a.take_number("num_hidden_layers"),
         width=width,
         heads=heads,
-        kv_heads=a.take("num_key_value_heads", None) or heads,
+        kv_heads=a.take("num_key_value_heads", kv_heads) or heads,
         head_width=head_width,
         mlp_width=a.take_number("intermediate_size"),
         rope_base=rope.base,
@@ -46,16 +68,8 @@ def config(hf: Mapping[str, Any]) -> DecoderConfig:
         tied=a.take_flag("tie_word_embeddings", False),
         dtype=a.dtype(),
         activation=a.activation("hidden_act", "silu"),
-        qkv_bias=bias,
-        o_bias=bias,
-        mlp_bias=a.take_flag("mlp_bias", False),
         context=context,
     )
-    a.take("pretraining_tp", 1)  # the same product in slices
-    a.only("rope_interleaved", False)
-    a.only("is_llama_config", True)
-    a.close(("LlamaForCausalLM", "LlamaModel"))
-    return found
 
 
 def rules(config: DecoderConfig) -> list[Rule]:

@@ -196,7 +196,7 @@ def _continue(c: Continuation, model: zoo.Model) -> dict[str, Any]:
     tokens, margins = verify.greedy_decode(model.config, model.params, given, c.tokens, slots)
     return {
         "prompt_text": model.text(ids),
-        "continuation": model.text(tokens),
+        "continuation": model.text(tokens.tolist()),
         "continuation_ids": tokens,
         "least_margin": float(margins.min()),
         "first_rms": rms_LT[:, 0],
@@ -212,8 +212,8 @@ def _memory(model: zoo.Model, m: int, n: int, lanes: int) -> dict[str, float]:
         "m": m,
         "n": n,
         "lanes": lanes,
-        "temporary_MB": round(temporary / 1e6, 1),
-        "arguments_MB": round(arguments / 1e6, 1),
+        "temporary_MB": round(temporary / 1e6, 3),
+        "arguments_MB": round(arguments / 1e6, 3),
         "GFLOP": round(lanes * cost.step_flops(model.config, m, n) / 1e9, 2),
     }
 

@@ -73,7 +73,7 @@ def _ln_fraction(d: Array, half: Array) -> Array:
     sin, cos = jnp.sin(half), jnp.cos(half)
     x, y = sin**2, cos**2
     # x^a (1 - x)^(1/2) / (a B(a, 1/2)), where a B(a, 1/2) = sqrt(pi) Gamma(a+1) / Gamma(a+1/2).
-    ln_front = _ln_power(a, half) + jnp.log(cos) + _ln_gamma_step(a + 0.5) - jnp.log(jnp.pi) / 2
+    ln_front = _ln_power(a, half) + jnp.log(cos) - _ln_gamma_step(a + 0.5) - jnp.log(jnp.pi) / 2
     near = x < (a + 1) / (a + 2.5)  # beyond it the fraction of the complement converges faster
     ln_share = ln_front + jnp.log(_fraction(a, jnp.full_like(a, 0.5), jnp.where(near, x, 0.0)))
     rest = 2 * a * jnp.exp(ln_front) * _fraction(jnp.full_like(a, 0.5), a, jnp.where(near, 0.0, y))
@@ -89,7 +89,7 @@ def _ln_fraction_jvp(
     (d, half), (_, half_dot) = primals, tangents
     out = _ln_fraction(d, half)
     a = (d - 1) / 2
-    ln_beta = jnp.log(jnp.pi) / 2 - _ln_gamma_step(a + 0.5) - jnp.log(a)
+    ln_beta = jnp.log(jnp.pi) / 2 + _ln_gamma_step(a + 0.5) - jnp.log(a)
     ln_rate = _ln_power(a - 0.5, half) - ln_beta - out
     return out, jnp.where(d == 1, 0.0, jnp.exp(ln_rate)) * half_dot
 

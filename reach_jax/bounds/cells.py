@@ -3,8 +3,8 @@
 A token cell is the part of the last layer's space in which one token wins. Under the heuristic of
 arXiv 2605.22223 the prompts that reach an output of n tokens are the product of n independent
 shares of cells, so their median falls as `exp(-s n)`, and with it a slope C is cut to
-`C ln V / s`. Heuristic: cells along an output are taken for independent. Not a measurement of cells:
-hits come in.
+`C ln V / s`. Heuristic: cells along an output are taken for independent. Not a measurement of
+cells: hits come in.
 """
 
 import jax.numpy as jnp

@@ -68,6 +68,7 @@ def angle_of_cosine(cosine: ArrayLike) -> Array:
 
 
 @jax.custom_jvp
+@jax.jit
 def _ln_fraction(d: Array, half: Array) -> Array:
     a = (d - 1) / 2
     sin, cos = jnp.sin(half), jnp.cos(half)
@@ -106,12 +107,9 @@ def _ln_gamma_step(z: Array) -> Array:
     """`ln Gamma(z + 1/2) - ln Gamma(z)`, whose difference would lose what the two have alike."""
     far = z + _SHIFT
     series = sum(c * far ** -(2.0 * k + 1) for k, c in enumerate(_SERIES))
-    steps = jnp.log1p(0.5 / (z[..., None] + jnp.arange(_SHIFT, dtype=jnp.float64)[_row(z)]))
+    whole_steps = jnp.arange(_SHIFT, dtype=jnp.float64).reshape((1,) * z.ndim + (_SHIFT,))
+    steps = jnp.log1p(0.5 / (z[..., None] + whole_steps))
     return 0.5 * jnp.log(far) + series - jnp.sum(steps, axis=-1)
-
-
-def _row(z: Array) -> tuple[None | slice, ...]:
-    return (*(None for _ in range(z.ndim)), slice(None))
 
 
 def _fraction(a: Array, b: Array, x: Array) -> Array:

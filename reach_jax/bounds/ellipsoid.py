@@ -133,8 +133,8 @@ def ln_ellipsoid_points(lengths_D: ArrayLike, eps: ArrayLike) -> Array:
     The cubes of side eps around them are disjoint and lie in the ellipsoid widened by a ball of
     radius `rho = eps sqrt(D)/2`, hence for any p > 0 in the ellipsoid of squared semi-axes
     `(1 + 1/p) a_i^2 + (1 + p) rho^2`; p is the one of least volume. In one dimension this is
-    `1 + 2a/eps`, as for the ball; an axis of length 0 costs a factor of at most
-    sqrt(pi e/2) where the box would take none.
+    `1 + 2a/eps`, as for the ball. A ball for a cube is generous: a single point already counts as
+    nearly `(pi e/2)^(D/2)` of them.
 
     Args:
       lengths_D: [..., D] lengths of the semi-axes, >= 0.
@@ -147,7 +147,9 @@ def ln_ellipsoid_points(lengths_D: ArrayLike, eps: ArrayLike) -> Array:
       ValueError: D = 0, a length is negative, eps is not positive, or a value is not finite.
     """
     lengths_D, eps = nonnegative("lengths_D", lengths_D), positive("eps", eps)
-    require(lengths_D.ndim >= 1 and lengths_D.shape[-1] >= 1, "lengths_D", lengths_D.shape, "D >= 1")
+    require(
+        lengths_D.ndim >= 1 and lengths_D.shape[-1] >= 1, "lengths_D", lengths_D.shape, "D >= 1"
+    )
     d = lengths_D.shape[-1]
     rho = 0.5 * eps * jnp.sqrt(float(d))
     ratios_D = lengths_D / rho

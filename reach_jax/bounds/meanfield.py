@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import checked, in_float64, positive, whole
+from reach_jax.bounds.inputs import checked, in_float64, nonnegative, positive, whole
 from reach_jax.bounds.packing import ln_packing_ball
 
 
@@ -47,7 +47,7 @@ def ln_ln_reachable(d: ArrayLike, r: ArrayLike, eps: ArrayLike, q: ArrayLike = 1
 
     Args:
       d: embedding dimension >= 0.
-      r: radius of the support > 0, in the unit of the embedding and the norm of eps.
+      r: radius of the support >= 0, in the unit of the embedding and the norm of eps.
       eps: precision > 0, of one vector and of measures in the Wasserstein-q distance.
       q: order of the distance, >= 1.
 
@@ -57,7 +57,7 @@ def ln_ln_reachable(d: ArrayLike, r: ArrayLike, eps: ArrayLike, q: ArrayLike = 1
     Raises:
       ValueError: an argument is out of its range or not finite.
     """
-    ln_ratio = jnp.log(2.0 * positive("r", r) / positive("eps", eps))
+    ln_ratio = jnp.log(2.0 * nonnegative("r", r) / positive("eps", eps))
     order = checked("q", q, lambda x: np.isfinite(x) & (x >= 1), "a finite number >= 1")
     ln_transport = jnp.logaddexp(0.0, order * ln_ratio)
     return ln_packing_ball(d, 1, r, eps) + jnp.log1p(ln_transport)
@@ -101,7 +101,7 @@ def ln_minus_ln_fraction(ln_n: ArrayLike, ln_horizon: ArrayLike, vocabulary: Arr
 
 
 def mean_field(d: int, vocabulary: int, r: float, eps: float, q: float = 1.0) -> Horizon:
-    """The horizon of one model with what it assumes; arguments and errors as for `ln_horizon`."""
+    """The horizon of one model with what it assumes; arguments, errors as for `ln_horizon`."""
     return Horizon(
         name=f"mean field, q = {q:g}",
         ln_length=float(ln_horizon(d, vocabulary, r, eps, q)),

@@ -7,6 +7,9 @@ shares of cells, so their median falls as `exp(-s n)`, and with it a slope C is 
 cells: hits come in.
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -65,6 +68,11 @@ def ln_median_products(hits_V: ArrayLike, lengths: tuple[int, ...], bins: int = 
     require(hits.ndim == 1, "hits_V", hits.shape, "[V]")
     require(len(lengths) > 0 and min(lengths) >= 1, "lengths", lengths, "whole numbers >= 1")
     require(bins >= 2, "bins", bins, "a whole number >= 2")
+    return _ln_medians(hits, tuple(int(n) for n in lengths), bins)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _ln_medians(hits: Array, lengths: tuple[int, ...], bins: int) -> Array:
     hit = hits > 0
     rates_V = jnp.log(jnp.sum(hits)) - jnp.log(jnp.where(hit, hits, 1.0))
     least = jnp.min(jnp.where(hit, rates_V, jnp.inf))
@@ -88,7 +96,7 @@ def ln_median_products(hits_V: ArrayLike, lengths: tuple[int, ...], bins: int = 
         part = (0.5 * below[-1] - (below[at] - mass[at])) / mass[at]
         return -(n * least + step * (at.astype(jnp.float64) + part - 0.5))
 
-    return jnp.stack([median(int(n)) for n in lengths])
+    return jnp.stack([median(n) for n in lengths])
 
 
 @in_float64

@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from reach_jax.bounds.enclosing import enclosing_weights
-from reach_jax.bounds.inputs import checked, in_float64, nonnegative, positive
+from reach_jax.bounds.inputs import checked, in_float64, known, nonnegative, positive
 from reach_jax.bounds.logmath import ln_ball_volume, tokens
 from sweep_jax.checks import require
 
@@ -49,7 +49,8 @@ class Ellipsoid:
     @property
     def lengths_D(self) -> np.ndarray:
         """[D] lengths of the semi-axes, descending, zeros for the directions it lacks."""
-        lengths_K = np.linalg.norm(self.axes_DK, axis=0)
+        largest_K = np.abs(self.axes_DK).max(axis=0)  # squares of tiny lengths underflow
+        lengths_K = largest_K * np.linalg.norm(self.axes_DK / largest_K, axis=0)
         return np.concatenate([lengths_K, np.zeros(self.centre_D.size - self.rank)])
 
     @property
@@ -84,21 +85,20 @@ def minimum_volume_ellipsoid(
     points = np.unique(_points(points_ND), axis=0)
     require(tolerance > 0, "tolerance", tolerance, "nats > 0")
     require(steps >= 1, "steps", steps, "an integer >= 1")
-    mean_D, white_NK, axes_DK = _whitened(points)
-    rank = axes_DK.shape[1]
+    mean_D, white_NK, unit_DK, spread_K = _whitened(points)
+    rank = spread_K.size
     if rank == 0:
-        return Ellipsoid(mean_D, axes_DK, 1.0, 0.0)
+        return Ellipsoid(mean_D, unit_DK, 1.0, 0.0)
     weights_N = np.asarray(enclosing_weights(white_NK, tolerance, steps))
     weights_N = weights_N / weights_N.sum()
     centre_K = weights_N @ white_NK
     about_NK = white_NK - centre_K
     root_KK = np.linalg.cholesky((about_NK * weights_N[:, None]).T @ about_NK)
     scale = np.square(np.linalg.solve(root_KK, about_NK.T)).sum(axis=0).max()
-    left_KK, lengths_K, _ = np.linalg.svd(np.linalg.norm(axes_DK, axis=0)[:, None] * root_KK)
-    turned_DK = (axes_DK / np.linalg.norm(axes_DK, axis=0)) @ left_KK
+    turn_KK, lengths_K, _ = np.linalg.svd(spread_K[:, None] * root_KK)
     return Ellipsoid(
-        mean_D + axes_DK @ centre_K,
-        turned_DK * lengths_K * np.sqrt(scale),
+        mean_D + unit_DK @ (spread_K * centre_K),
+        unit_DK @ turn_KK * (lengths_K * np.sqrt(scale)),
         1.0,
         float(max(rank / 2 * np.log(scale / rank), 0.0)),
     )
@@ -120,10 +120,11 @@ def covariance_ellipsoid(points_ND: ArrayLike, coverage: float) -> Ellipsoid:
     """
     points = _points(points_ND)
     require(0 < coverage <= 1, "coverage", coverage, "a share in (0, 1]")
-    mean_D, white_NK, axes_DK = _whitened(points)
-    inside = min(int(np.ceil(coverage * len(points) - 1e-9)), len(points))
-    scale = np.sort(np.square(white_NK).sum(axis=1))[inside - 1] if axes_DK.size else 0.0
-    return Ellipsoid(mean_D, axes_DK * np.sqrt(scale), inside / len(points), float("nan"))
+    mean_D, white_NK, unit_DK, spread_K = _whitened(points)
+    inside = max(int(np.ceil(coverage * len(points) - 1e-9)), 1)
+    scale = np.sort(np.square(white_NK).sum(axis=1))[inside - 1]
+    axes_DK = unit_DK * (spread_K * np.sqrt(scale))
+    return Ellipsoid(mean_D, axes_DK, inside / len(points), float("nan"))
 
 
 @in_float64
@@ -172,17 +173,21 @@ def ln_shape_volume(shape_DD: ArrayLike, scale: ArrayLike = 1.0) -> Array:
       scale: > 0; a scalar.
 
     Returns:
-      A scalar; -inf if S is singular and NaN if it has a negative eigenvalue, both up to rounding.
+      A scalar; NaN where S is being traced and not positive definite.
 
     Raises:
-      ValueError: not a square matrix of finite numbers with D >= 1, or scale is not positive.
+      ValueError: not a square matrix of finite numbers with D >= 1, scale is not positive, or S is
+        not positive definite up to rounding (a flat sample's: use `covariance_ellipsoid`).
     """
     shape = checked("shape_DD", shape_DD, np.isfinite, "finite numbers")
     square = shape.ndim == 2 and shape.shape[0] == shape.shape[1] >= 1
     require(square, "shape_DD", shape.shape, "[D, D] with D >= 1")
     d, scale = shape.shape[0], positive("scale", scale)
     pivots_D = jnp.diagonal(jnp.linalg.cholesky(shape, symmetrize_input=False))
-    return ln_ball_volume(d) + 0.5 * d * jnp.log(scale) + jnp.sum(jnp.log(pivots_D))
+    ln_root = jnp.sum(jnp.log(pivots_D))
+    if known(shape_DD):
+        require(bool(jnp.isfinite(ln_root)), "shape_DD", "no factor", "a positive definite matrix")
+    return ln_ball_volume(d) + 0.5 * d * jnp.log(scale) + ln_root
 
 
 @in_float64
@@ -223,8 +228,10 @@ def _points(points_ND: ArrayLike) -> np.ndarray:
     return points
 
 
-def _whitened(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`points = mean_D + white_NK @ axes_DK.T`, white of mean 0 and covariance 1, up to rounding.
+def _whitened(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """mean_D, white_NK, unit_DK, spread_K: `points = mean + (white * spread) @ unit.T`.
+
+    White has mean 0 and covariance 1, the columns of unit are orthonormal, spread is descending.
 
     The rank K leaves out what rounding of coordinates of this size and of the decomposition make.
     """
@@ -234,4 +241,4 @@ def _whitened(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     unit = np.finfo(np.float64).eps
     rounding = unit * (max(n, d) * lengths[0] + 4 * (n**0.5 + d**0.5) * np.abs(points).max())
     rank = int(np.count_nonzero(lengths > rounding))
-    return mean_D, left[:, :rank] * n**0.5, right[:rank].T * (lengths[:rank] / n**0.5)
+    return mean_D, left[:, :rank] * n**0.5, right[:rank].T, lengths[:rank] / n**0.5

@@ -16,7 +16,7 @@ from reach_jax.bounds.packing import ln_packing_ball
 
 _TERMS = 100  # of the continued fraction; 60 reach the last bit in every d up to 16384
 _SHIFT = 16  # the asymptotic series of ln Gamma(z + 1/2) - ln Gamma(z) is read at z + _SHIFT
-_SERIES = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224)
+_SERIES = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432)
 
 
 @in_float64

@@ -25,10 +25,20 @@ NOTEBOOK = [
     (4096, 2.213061, 283.55, 10.948465),
 ]
 RNG = np.random.default_rng(0)
-# All of (0, pi), its upper end again, where another branch serves, and the corners.
-D = np.concatenate([RNG.integers(2, 16385, 150), np.arange(2, 42), [2, 3, 16384, 16384, 16384]])
+# All of (0, pi), its upper end again, where another branch serves, the corners, and both sides of
+# the seam between the branches, where the fraction converges slowest.
+SEAM_D = np.repeat([2, 30, 300, 1000, 3000, 10_000, 16384], 2)
+SEAM_SIN2 = (SEAM_D + 1) / (SEAM_D + 4) * np.tile([1 - 1e-6, 1 + 1e-7], 7)
+D = np.concatenate(
+    [RNG.integers(2, 16385, 150), np.arange(2, 42), [2, 3, 16384, 16384, 16384], SEAM_D]
+)
 THETA = np.concatenate(
-    [RNG.uniform(0, np.pi, 110), RNG.uniform(3, np.pi, 80), [1e-9, np.pi, 1e-3, 3.1405, np.pi]]
+    [
+        RNG.uniform(0, np.pi, 110),
+        RNG.uniform(3, np.pi, 80),
+        [1e-9, np.pi, 1e-3, 3.1405, np.pi],
+        2 * np.arcsin(np.sqrt(SEAM_SIN2)),
+    ]
 )
 
 

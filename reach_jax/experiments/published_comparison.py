@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
+from reach_jax.bounds.floats import float_bits
 from reach_jax.experiments.published_constants import (
     MODELS,
     NOTEBOOK_VOCABULARY,
@@ -32,8 +33,8 @@ OTHER_S = "computed with the s of {0}: two columns are swapped"
 UNEXPLAINED = "no reading of the constants gives the printed number"
 NO_WIDTHS = "no width of the box was published: its slope is what ratio and slope imply"
 NO_FORMULA = "its formula was not published: nothing to recompute"
-ABOVE_BITS = "counts more prompts than 16 bits a number can tell apart"
-TO_GRID = "cut to the float grid, which no float16 prompt exceeds"
+ABOVE_BITS = "counts more prompts than {0} bits a number can tell apart"
+TO_GRID = "cut to the float grid, which no {0} prompt exceeds"
 GRID = "the exact float grid instead of a uniform one"
 OTHER_SLOPE = "the points of its figure give a slope of {0:.1f}, not {1}"
 _SLOPE_TOLERANCE = 0.005  # decoded n50 are good to .1 token, slopes to a thousandth
@@ -41,11 +42,12 @@ _SLOPE_TOLERANCE = 0.005  # decoded n50 are good to .1 token, slopes to a thousa
 Metrics = Mapping[str, Any]
 
 
-def compare(found: Sequence[tuple[Model | NotebookModel, Metrics]]) -> pd.DataFrame:
+def compare(found: Sequence[tuple[Model | NotebookModel, Metrics]], dtype: str) -> pd.DataFrame:
     """One row a printed ratio.
 
     Args:
       found: models, each with what its cell stored.
+      dtype: of the prompts that its float grid counts.
 
     Returns:
       table, row, model, published (text), recomputed, corrected, label of the corrected bound, and
@@ -56,7 +58,7 @@ def compare(found: Sequence[tuple[Model | NotebookModel, Metrics]]) -> pd.DataFr
         for row, title in ROWS.items():
             if hasattr(model, row):
                 place = {"table": _table(model), "row": title, "model": model.name}
-                rows.append(place | _ratio(row, model, metrics))
+                rows.append(place | _ratio(row, model, metrics, dtype))
     return pd.DataFrame(rows)
 
 
@@ -64,9 +66,10 @@ def _table(model: Model | NotebookModel) -> str:
     return "Table 1" if isinstance(model, Model) else "notebook"
 
 
-def _ratio(row: str, model: Model | NotebookModel, metrics: Metrics) -> dict[str, Any]:
+def _ratio(row: str, model: Model | NotebookModel, metrics: Metrics, dtype: str) -> dict[str, Any]:
     printed, slope = getattr(model, row), float(model.slope)
-    above_bits = [ABOVE_BITS] if float(printed) * slope > metrics["trivial bits"] else []
+    above = float(printed) * slope > metrics["trivial bits"]
+    above_bits = [ABOVE_BITS.format(float_bits(dtype))] if above else []
     readings = list(_readings(row, model, metrics))
     if not readings:
         return {
@@ -78,12 +81,13 @@ def _ratio(row: str, model: Model | NotebookModel, metrics: Metrics) -> dict[str
         }
     own, grid = readings[0][1], metrics["float grid"]
     figure = metrics.get("slope of the figure", slope)
-    reasons = [NO_WIDTHS] if row == "box" else _explained(printed, model, row, readings)
-    reasons += above_bits
+    reasons = _explained(printed, model, row, readings) + above_bits
+    if row == "box":
+        reasons.append(NO_WIDTHS)
     if row == "ball":
         reasons.append(GRID)
     elif own > grid:
-        reasons.append(TO_GRID)
+        reasons.append(TO_GRID.format(dtype))
     if abs(figure / slope - 1) > _SLOPE_TOLERANCE:
         reasons.append(OTHER_SLOPE.format(figure, model.slope))
     return {
@@ -104,24 +108,26 @@ def _readings(
     """
     eps = "2^-10" if isinstance(model, Model) else "r/2^11"
     if row == "box":
-        yield [], metrics["box"]
+        slopes: list[tuple[list[str], float]] = [([], metrics["box"])]
     elif row == "nonuniform" and isinstance(model, Model):
         own = metrics["box, non-uniform cells"]
-        yield [], own
+        slopes = [([], own)]
         for other in MODELS:
             if other is not model:
-                yield [OTHER_S.format(other.name)], own * float(model.s) / float(other.s)
+                slopes.append(([OTHER_S.format(other.name)], own * float(model.s) / float(other.s)))
     elif row in ("ball", "cone"):
-        ln_vocabulary = np.log(model.vocabulary)
-        slopes: list[tuple[list[str], float]] = [([], metrics[f"{row}, eps = {eps}"])]
+        slopes = [([], metrics[f"{row}, eps = {eps}"])]
         if row == "cone":
             whole = metrics[f"ball, eps = {eps}"]
-            slopes.append(([CAPLESS], whole + _ln_capless(model) / ln_vocabulary))
-        yield from slopes
-        if isinstance(model, NotebookModel) and model.vocabulary != NOTEBOOK_VOCABULARY:
-            fault = VOCABULARY.format(NOTEBOOK_VOCABULARY, model.vocabulary)
-            for faults, value in slopes:
-                yield [*faults, fault], value * ln_vocabulary / np.log(NOTEBOOK_VOCABULARY)
+            slopes.append(([CAPLESS], whole + _ln_capless(model) / np.log(model.vocabulary)))
+    else:
+        return
+    yield from slopes
+    if isinstance(model, NotebookModel) and model.vocabulary != NOTEBOOK_VOCABULARY:
+        fault = VOCABULARY.format(NOTEBOOK_VOCABULARY, model.vocabulary)
+        for faults, value in slopes:
+            larger = np.log(model.vocabulary) / np.log(NOTEBOOK_VOCABULARY)
+            yield [*faults, fault], value * larger
 
 
 def _ln_capless(model: Model | NotebookModel) -> float:

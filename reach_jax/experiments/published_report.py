@@ -12,6 +12,7 @@ import pandas as pd
 
 from reach_jax.analysis import figures
 from reach_jax.analysis.ratio_figure import ratio_panels
+from reach_jax.bounds.floats import float_bits
 from reach_jax.experiments import published_comparison
 from reach_jax.experiments.published_comparison import Metrics
 from reach_jax.experiments.published_constants import (
@@ -36,16 +37,16 @@ lower bound, since a failed search proves nothing: the true ratio is at most the
 REST = """Not put right by arithmetic, and to be kept in mind. The radius is that of output
 embeddings, while the prompts are free vectors in input space. Success was teacher-forced. Some
 slopes measure a search, and not a capacity:"""
-LABELS = """The corrected ball is the exact float grid, which is rigorous for float16 prompts inside
-the ball of radius r; the other corrected bounds are heuristic, and cut to the float grid. The bar
-in the figure is the trivial count of 16 bits a number, its upper half over the printed slope, for
+LABELS = """The corrected ball is the exact float grid, which is rigorous for {0} prompts inside the
+ball of radius r; the other corrected bounds are heuristic, and cut to the float grid. The bar in
+the figure is the trivial count of {1} bits a number, its upper half over the printed slope, for
 what is published, and its lower half over the figure's, for what is corrected: a bound to the right
 of it says less than no theory at all."""
 
 Found = Sequence[tuple[Model | NotebookModel, Metrics]]
 
 
-def write(cells: Sequence[Cell], context: Context) -> str:
+def write(cells: Sequence[Cell], context: Context, dtype: str) -> str:
     """Writes table.csv, ratios.csv, figures/, report.html and docs/; returns the text to print."""
     workdir = context.workdir
     write_table(table(context.store, cells), workdir)
@@ -58,16 +59,18 @@ def write(cells: Sequence[Cell], context: Context) -> str:
     found: Found = [(m, stored[m.name]) for m in (*MODELS, *NOTEBOOK) if m.name in stored]
     if not any(isinstance(model, Model) for model, _ in found):
         return f"{count}; no model of the tables to report on yet"
-    ratios = published_comparison.compare(found)
+    ratios = published_comparison.compare(found, dtype)
     constants, slopes = _constants(found), _slopes(found)
     reasons = _reasons(ratios)
     notes = _coincidences(found)
     atomic.write_text(workdir / "ratios.csv", ratios.to_csv(index=False, float_format="%.6f"))
-    png, svg = figures.save(_figure(found, ratios), workdir / "figures" / "ratios")
+    png, svg = figures.save(
+        _figure(found, ratios, float_bits(dtype)), workdir / "figures" / "ratios"
+    )
     sections = [
         Section(
             "Table 1: ratios",
-            LABELS,
+            LABELS.format(dtype, float_bits(dtype)),
             [("Theory over measurement", _wide(ratios, "Table 1")), ("Why they differ", reasons)],
             [("Table 1, printed, recomputed and corrected", svg)],
         ),
@@ -164,7 +167,8 @@ def _coincidences(found: Found) -> str:
 def _rest(found: Found) -> str:
     """What arithmetic does not put right, with the searches that went further."""
     texts = [
-        f"{model.name} is given {model.n50[0]:g} tokens for one vector, and {who} reach {tokens:g}."
+        f"{model.name} is given {model.n50[0]:g} tokens for one vector, and {tokens:g} are reached"
+        f" in {who}."
         for model, _ in found
         if isinstance(model, Model) and model.name in OTHER_SEARCHES
         for tokens, who in [OTHER_SEARCHES[model.name]]
@@ -182,7 +186,7 @@ def _assumptions(found: Found) -> pd.DataFrame:
     return frame.drop(columns="slope").rename(columns={"assumes": f"assumes ({model.name})"})
 
 
-def _figure(found: Found, ratios: pd.DataFrame) -> Any:
+def _figure(found: Found, ratios: pd.DataFrame, bits: int) -> Any:
     part = ratios[ratios["table"] == "Table 1"]
     numbers = part.assign(published=part["published"].astype(float))
     ceilings = {
@@ -193,7 +197,7 @@ def _figure(found: Found, ratios: pd.DataFrame) -> Any:
         for model, metrics in found
         if isinstance(model, Model)
     }
-    return ratio_panels(numbers, ceilings, "16 bits a number (trivial)")
+    return ratio_panels(numbers, ceilings, f"{bits} bits a number (trivial)")
 
 
 def _write_docs(

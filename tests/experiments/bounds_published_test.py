@@ -93,6 +93,9 @@ def test_notebook_to_six_digits(ratios):
     factor = np.log(50432) / np.log(50304)
     assert round(ball["recomputed"]["Pythia-6.9B"] * factor, 6) == 11.099110
     assert round(cone["recomputed"]["Pythia-6.9B"] * factor, 6) == 10.948465
+    box = row(ratios, "box", "notebook")["corrected"]
+    assert box[same].round(6).tolist() == [4.316811, 7.161607]
+    assert round(box["Pythia-6.9B"] * factor, 6) == 7.704780
 
 
 def test_every_difference_has_its_reason(ratios):
@@ -108,7 +111,7 @@ def test_every_difference_has_its_reason(ratios):
         "Llama-3.2-1B": "Gemma-3-270M",
         "Gemma-3-270M": "Llama-3.2-1B",
     }
-    above = ratios[reasons.str.contains(published_comparison.ABOVE_BITS)]
+    above = ratios[reasons.str.contains(published_comparison.ABOVE_BITS.format(16))]
     assert above["row"].value_counts().to_dict() == {"ball": 6, "box + variable eps": 6, "cone": 5}
     capless = ratios[reasons.str.contains(published_comparison.CAPLESS)]
     assert set(zip(capless["table"], capless["row"], strict=True)) == {("notebook", "cone")}
@@ -139,7 +142,7 @@ def test_a_wrong_digit_is_seen(done, model, change, reason):
     store = Store(done[0])
     cell = next(c for c in items if c.config["cell"]["model"] == model.name)
     changed = dataclasses.replace(model, **change)
-    frame = published_comparison.compare([(changed, store.read(cell)["metrics"])])
+    frame = published_comparison.compare([(changed, store.read(cell)["metrics"])], "float16")
     title = published_comparison.ROWS[next(iter(change))]
     assert frame.set_index("row")["reason"][title].startswith(reason)
 
@@ -169,7 +172,19 @@ def test_few_models_and_none(tmp_path):
     assert "no model of the tables" in bounds_published.report(config, items, context)
     bounds_published.run(config, items, context)
     assert "2 of 2 cells" in bounds_published.report(config, items, context)
-    assert list(bounds_published.plan(config, items)["width"]) == [2048, 640]
+    assert list(bounds_published.plan(config, items)["model"]) == ["Pythia-1.4B", "Gemma-3-270M"]
+
+
+def test_another_dtype_is_named_throughout(tmp_path):
+    config, items, context = prepared(
+        tmp_path, axes__models=("Qwen2.5-0.5B",), bounds__dtype="bfloat16"
+    )
+    bounds_published.run(config, items, context)
+    bounds_published.report(config, items, context)
+    page = (tmp_path / "docs" / "bounds_published.md").read_text()
+    assert "no bfloat16 prompt exceeds" in page
+    assert "rigorous for bfloat16 prompts" in page
+    assert "float16" not in page.replace("bfloat16", "")
 
 
 @pytest.mark.parametrize(("changes", "message"), [

@@ -2,14 +2,12 @@
 
 import dataclasses
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from reach_jax.cramming import progressive
-from reach_jax.models import kinds
 from reach_jax.models.config import MambaConfig
 from tests.cramming.conftest import PROTOCOL, Setup, run
 from tests.models import mamba_reference
@@ -18,13 +16,13 @@ from tests.models.tiny import make_params
 MODEL = MambaConfig(
     vocab_size=40,
     layers=2,
-    width=16,
-    inner=24,
+    width=32,
+    inner=40,
     state_size=4,
     conv_width=4,
     step_rank=2,
     norm_eps=1e-5,
-    tied=True,
+    tied=False,
     dtype="float32",
     projection_bias=True,  # padding would leave its mark
 )
@@ -40,16 +38,17 @@ def setup() -> Setup:
 
 def emitted(frozen, prompt_MD, count):
     """Greedy decode by the float64 loop: whole sequences, no memory, no padding."""
-    embedding_VD = np.asarray(frozen.params["embedding"], np.float64)
+    embedding_VD, head_VD = (np.asarray(frozen.params[k], float) for k in ("embedding", "head"))
     sequence, tokens = np.concatenate([embedding_VD[:1], prompt_MD]), []
     for _ in range(count):
         hidden_D = mamba_reference.hidden(frozen.params, MODEL, sequence)[-1]
-        tokens.append(int(np.argmax(embedding_VD @ hidden_D)))
+        tokens.append(int(np.argmax(head_VD @ hidden_D)))
         sequence = np.concatenate([sequence, embedding_VD[tokens[-1:]]])
     return tokens
 
 
 def test_a_mamba_is_crammed_and_says_what_was_reported(setup, targets_CN):
+    """The search had padding before every prompt but the longest; the decodes have none."""
     config = dataclasses.replace(PROTOCOL, steps=200, patience=60)
     lengths = [1, 2, 3, 4]
     program = setup.program(lengths, targets_CN[:4], config, chunk=50)
@@ -62,18 +61,7 @@ def test_a_mamba_is_crammed_and_says_what_was_reported(setup, targets_CN):
         assert arrays["prompt"].shape == (lengths[row], MODEL.width)
         said = emitted(setup.frozen, arrays["prompt"], thresholds[-1])
         assert said == targets_CN[row, : thresholds[-1]].tolist()
-    assert max(thresholds) >= 2  # or this test has looked at nothing
-    assert kinds.module(MODEL).config == MODEL
-
-
-def test_a_lane_does_not_feel_its_padding(setup, targets_CN):
-    config = dataclasses.replace(PROTOCOL, steps=12)
-    lanes = [
-        run(setup.program([2], targets_CN[:1], config, slots=slots), buckets=(16,), lanes=1).lanes_C
-        for slots in (2, 9)
-    ]
-    assert lanes[0].reached == lanes[1].reached
-    chex.assert_trees_all_close(lanes[0].prompt_MD[0], lanes[1].prompt_MD[0, -2:], atol=2e-4)
+    assert max(thresholds) >= 3  # or this test has looked at nothing
 
 
 def test_lanes_over_eight_devices_need_no_collective(setup, targets_CN):

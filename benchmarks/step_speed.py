@@ -8,7 +8,6 @@ reaches in the same minutes. Not a test: a machine with other work to do shows o
 """
 
 import argparse
-import functools
 import json
 import statistics
 import sys
@@ -26,7 +25,7 @@ import transformers
 
 from reach_jax.cramming import cost
 from reach_jax.hub import loader
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from reach_jax.ops import readout
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +48,7 @@ def alternating(runs: Sequence[Callable[[], None]], repeats: int) -> list[float]
 def ours(directory: Path, tokens_BT: np.ndarray, soft_BMD: np.ndarray) -> Callable[[], tuple]:
     """A call that gives the loss of each lane and its gradient (B, M, D)."""
     loaded = loader.load(directory, "float32")
-    apply = functools.partial(decoder.Decoder(loaded.config).apply)
+    apply = kinds.module(loaded.config).apply
 
     def nll(soft_MD: jax.Array, tokens_T: jax.Array, params: dict) -> jax.Array:
         variables = {"params": params}

@@ -20,7 +20,7 @@ from reach_jax.analysis import figures, layer_figure
 from reach_jax.cramming import cost, verify
 from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.experiments import zoo
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from sweep_jax import progress, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
@@ -185,7 +185,7 @@ def _continue(c: Continuation, model: zoo.Model) -> dict[str, Any]:
     ids = model.encode(c.text) if model.tokenizer is not None else [0]
     if model.prefix_id is not None:
         ids = [model.prefix_id, *ids]
-    apply = functools.partial(decoder.Decoder(model.config).apply, {"params": model.params})
+    apply = functools.partial(kinds.module(model.config).apply, {"params": model.params})
     inputs_TD = apply(jnp.array(ids), method="embed")
     states = jax.jit(functools.partial(apply, method="states"))
     T = len(ids)

@@ -126,6 +126,10 @@ class DecoderConfig:
         matrices = 3 if self.gated else 2
         return 2 * self.layers * (attention + matrices * self.width * self.mlp_width)
 
+    def mixing_flops(self, length: int) -> int:
+        """FLOPs for one token of what has no weights: scores and sums over `length` positions."""
+        return 4 * length * self.heads * self.head_width * self.layers
+
 
 @dataclasses.dataclass(frozen=True)
 class MambaConfig:
@@ -158,3 +162,7 @@ class MambaConfig:
         selection = 2 * self.step_rank + 2 * self.state_size
         per_channel = 3 * self.width + self.conv_width + selection
         return 2 * self.layers * self.inner * per_channel
+
+    def mixing_flops(self, length: int) -> int:
+        """FLOPs for one token of what has no weights: the recurrence, whatever the length."""
+        return 6 * self.inner * self.state_size * self.layers

@@ -106,7 +106,7 @@ def test_a_state_sums_in_float32_whatever_the_dtype():
 
 def test_memory_of_a_gradient_stays_near_the_inputs():
     """The states of all positions would be N = 16 times the inputs, many times over."""
-    T, inner, N = 128, 64, 16
+    T, inner, N = 256, 64, 16
     shapes = [(T, inner)] * 2 + [(inner, N)] + [(T, N)] * 2 + [(inner,)]
     given = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
 

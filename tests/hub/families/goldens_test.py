@@ -85,7 +85,7 @@ def test_a_lane_of_padding_is_finite_and_disturbs_no_other(case):
         hidden_BTD = jax.vmap(one, in_axes=(0, None, 0))(inputs_BTD, jnp.arange(T), valid_BT)
         return jnp.where(valid_BT[..., None], hidden_BTD**2, 0.0).sum(), hidden_BTD
 
-    grad = jax.grad(total, has_aux=True)
+    grad = jax.jit(jax.grad(total, has_aux=True))
     lanes_BTD = jnp.stack([inputs_TD, 50 * inputs_TD[::-1]])
     grad_BTD, hidden_BTD = grad(lanes_BTD, jnp.array([[True] * T, [False] * T]))
     assert np.isfinite(grad_BTD).all()

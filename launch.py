@@ -29,7 +29,7 @@ from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
-EXPERIMENTS = {"reachability": "reach_jax.experiments.reachability"}
+EXPERIMENTS = {x: f"reach_jax.experiments.{x}" for x in ("enumeration", "reachability")}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored
 cells; report: draw table, figures and page of the stored cells again."""

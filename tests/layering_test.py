@@ -23,9 +23,18 @@ REACH = {
     "pretrain": {"models", "ops"},
     "cramming": {"models", "ops"},
     "geometry": {"models", "ops"},
+    "enumeration": {"models", "ops"},
     "bounds": set(),
     "analysis": set(),
-    "experiments": {"models", "pretrain", "cramming", "geometry", "bounds", "analysis"},
+    "experiments": {
+        "models",
+        "pretrain",
+        "cramming",
+        "geometry",
+        "enumeration",
+        "bounds",
+        "analysis",
+    },
 }
 
 

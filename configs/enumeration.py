@@ -43,7 +43,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.model.dtype = "float32"
 
     config.enumeration = ConfigDict()
-    config.enumeration.length = 24  # tokens decoded after each prompt
+    config.enumeration.length = 20  # tokens decoded after each prompt
     config.enumeration.radius = 1.0  # r, the largest coordinate of a prompt
     config.enumeration.near_tie = 1e-5  # logits; a least margin below it is counted
 
@@ -76,11 +76,10 @@ def get_config(arg: str = "") -> ConfigDict:
     )
     config.axes.vocabularies = (2, 4)  # V
     config.axes.shapes = (  # d, m, k
-        (2, 1, 3),
-        (2, 2, 3),
-        (2, 3, 3),
+        (2, 1, 2),
+        (2, 2, 2),
+        (2, 3, 2),
         (2, 4, 2),
-        (3, 1, 5),
         (4, 2, 2),
     )
 

@@ -152,7 +152,7 @@ def _write(path: Path, keys: np.ndarray, margins: np.ndarray) -> None:
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
     """What a block file holds; None if it is absent, or damaged, which a warning then names."""
     try:
-        with np.load(path) as file:
+        with np.load(BytesIO(path.read_bytes())) as file:
             return file["keys"], file["margins"]
     except FileNotFoundError:
         return None

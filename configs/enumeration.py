@@ -5,7 +5,9 @@ Paper:    How Many Different Outputs Can a Transformer Generate? (arXiv 2605.222
 Command:  python launch.py --config=configs/enumeration.py
           python launch.py --config=configs/enumeration.py:smoke  # seconds
           python launch.py --config=configs/enumeration.py:large  # 2^24 prompts a cell
-Expected: TIME
+Expected: 3 min 16 s of CPU time, 8 min on 2 cores that others used too; smoke 20 s. 2400 counts,
+          none above the bound; tails fall by -0.60 to -0.68 nats a token at V = 2, where -ln V is
+          -0.693, and -1.30 to -1.36 at V = 4 (-1.386): docs/results/enumeration.md.
 """
 
 from collections.abc import Callable

@@ -13,17 +13,17 @@ from reach_jax.enumeration.grid import orders, sorted_twin
 from sweep_jax.checks import require
 
 
-def distinct_by_length(keys_N: np.ndarray, vocabulary: int, length: int) -> list[int]:
+def distinct_by_length(keys_B: np.ndarray, vocabulary: int, length: int) -> list[int]:
     """The number of distinct rows cut to 1, 2, ..., `length` tokens.
 
     Args:
-      keys_N: uint64 rows of `length` tokens in base V, first token first.
+      keys_B: uint64 rows of `length` tokens in base V, first token first.
 
     Raises:
       ValueError: there is no row.
     """
-    require(keys_N.size > 0, "keys_N", keys_N.shape, "at least one row")
-    rows, counts = np.unique(keys_N), []
+    require(keys_B.size > 0, "keys_B", keys_B.shape, "at least one row")
+    rows, counts = np.unique(keys_B), []
     for _ in range(length):
         counts.append(int(rows.size))
         cut = rows // np.uint64(vocabulary)
@@ -31,10 +31,10 @@ def distinct_by_length(keys_N: np.ndarray, vocabulary: int, length: int) -> list
     return counts[::-1]
 
 
-def entropy_bits(keys_N: np.ndarray) -> float:
+def entropy_bits(keys_B: np.ndarray) -> float:
     """Shannon entropy, in bits, of the output of a uniformly drawn prompt."""
-    _, times = np.unique(keys_N, return_counts=True)
-    share = times / keys_N.size
+    _, times = np.unique(keys_B, return_counts=True)
+    share = times / keys_B.size
     return float(-(share * np.log2(share)).sum()) + 0.0  # no -0.0
 
 

@@ -62,8 +62,8 @@ class Grid:
         return jnp.asarray(self.values())[level_MD.astype(jnp.int32)]
 
 
-def sorted_twin(grid: Grid, numbers_N: np.ndarray, free: int) -> np.ndarray:
-    """The numbers of the same prompts with their first `free` vectors in ascending order, (N,).
+def sorted_twin(grid: Grid, numbers_B: np.ndarray, free: int) -> np.ndarray:
+    """The numbers of the same prompts with their first `free` vectors in ascending order, (B,).
 
     Two prompts that differ in the order of those vectors, and in nothing else, have one twin.
 
@@ -73,9 +73,9 @@ def sorted_twin(grid: Grid, numbers_N: np.ndarray, free: int) -> np.ndarray:
     require(1 <= free <= grid.vectors, "free", free, f"in [1, m = {grid.vectors}]")
     step = grid.bits * grid.width
     shift_M = np.arange(grid.vectors, dtype=np.uint64) * np.uint64(step)
-    vectors_NM = (numbers_N.astype(np.uint64)[:, None] >> shift_M) & np.uint64((1 << step) - 1)
-    vectors_NM[:, :free] = np.sort(vectors_NM[:, :free], axis=1)
-    return (vectors_NM << shift_M).sum(axis=1, dtype=np.uint64)
+    vectors_BM = (numbers_B.astype(np.uint64)[:, None] >> shift_M) & np.uint64((1 << step) - 1)
+    vectors_BM[:, :free] = np.sort(vectors_BM[:, :free], axis=1)
+    return (vectors_BM << shift_M).sum(axis=1, dtype=np.uint64)
 
 
 def orders(grid: Grid, free: int) -> int:

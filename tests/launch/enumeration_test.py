@@ -19,7 +19,7 @@ FIELDS = (
     "axes.weights=('random',)",
     "axes.layouts=(('none','full','token'),)",
     "axes.shapes=((2,2,2),(2,2,3))",
-    "execution.block=128",
+    "execution.block=32",
     "enumeration.length=5",
 )
 
@@ -37,7 +37,7 @@ def test_a_killed_enumeration_ends_with_the_same_table(tmp_path):
     """Killed in the second cell; the whole one runs at the same time, elsewhere."""
     whole, killed = start(tmp_path / "whole"), start(tmp_path / "killed")
     deadline = time.monotonic() + 240
-    while len(list((tmp_path / "killed").glob("blocks/*/128-*.npz"))) < 5:  # the first cell has 2
+    while len(list((tmp_path / "killed").glob("blocks/*/32-*.npz"))) < 9:  # the first cell has 8
         assert killed.poll() is None, killed.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.002)

@@ -29,7 +29,8 @@ from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
-EXPERIMENTS = {x: f"reach_jax.experiments.{x}" for x in ("enumeration", "reachability")}
+NAMES = ("enumeration", "meanfield", "reachability")
+EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in NAMES}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored
 cells; report: draw table, figures and page of the stored cells again."""
@@ -82,8 +83,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     context = Context(results.workdir, results, Stop(), given.shard)
     if given.mode == "run":
-        resolved = cells.dump_config(config)
-        atomic.write_text(results.workdir / "config.json", resolved)
+        atomic.write_text(results.workdir / "config.json", resolved := cells.dump_config(config))
         print(*(f"{k}: {json.dumps(v)}" for k, v in json.loads(resolved).items()), sep="\n")
         _keep_compiled(results.workdir / "compile_cache")
         try:

@@ -27,6 +27,7 @@ REACH = {
     "bounds": set(),
     "analysis": set(),
     "experiments": {
+        "ops",
         "models",
         "pretrain",
         "cramming",

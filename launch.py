@@ -29,7 +29,7 @@ from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
-NAMES = ("enumeration", "meanfield", "reachability")
+NAMES = ("reachability", "enumeration", "meanfield")
 EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in NAMES}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored

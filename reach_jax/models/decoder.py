@@ -12,7 +12,7 @@ import numpy as np
 from flax import linen as nn
 
 from reach_jax.models.config import DecoderConfig, Params
-from reach_jax.models.layers import Cache, Context, Layer, Norm, View
+from reach_jax.models.layers import Cache, Context, Layer, Norm, View, saving_products
 from reach_jax.ops import masks, readout, rope
 from sweep_jax.checks import require
 
@@ -45,7 +45,7 @@ class Decoder(nn.Module):
         if c.learned_positions:
             self.positions_SD = self.param("positions", init, (c.context, c.width), dtype)
         stack = nn.scan(
-            Layer,
+            saving_products(Layer),
             variable_axes={"params": 0},
             split_rngs={"params": True},
             in_axes=(nn.broadcast, 0, 0),

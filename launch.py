@@ -16,20 +16,20 @@ Exit code: 0 done, 1 cells failed, 2 bad input, 130 or 143 stopped by SIGINT or 
 
 import importlib
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 
-from sweep_jax import atomic, cells, commandline, overrides, store
+from sweep_jax import atomic, backend, cells, commandline, overrides, store
 from sweep_jax.checks import require
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
-EXPERIMENTS = {"reachability": "reach_jax.experiments.reachability"}
+_REACH = ("reachability", "inspect")
+EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in _REACH}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored
 cells; report: draw table, figures and page of the stored cells again."""
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         command = commandline.parse(argv, DEFAULT_CONFIG, define_flags)
         given, config, name = command.flags, command.config, command.config.get("experiment")
-        _set_environment(given.mode, given.gpu_memory_fraction)
+        backend.prepare(given.mode, given.gpu_memory_fraction, config.precision)
         require(name in EXPERIMENTS, "--config.experiment", name, f"one of {list(EXPERIMENTS)}")
         experiment = importlib.import_module(EXPERIMENTS[name])
         items = cells.expand(config, command.sweep, experiment.EXCLUDED)
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
         resolved = cells.dump_config(config)
         atomic.write_text(results.workdir / "config.json", resolved)
         print(*(f"{k}: {json.dumps(v)}" for k, v in json.loads(resolved).items()), sep="\n")
-        _keep_compiled(results.workdir / "compile_cache")
+        backend.configure(config.precision, results.workdir / "compile_cache")
         try:
             with context.stop:
                 experiment.run(config, items, context)
@@ -97,22 +97,6 @@ def main(argv: Sequence[str]) -> int:
     if failed:
         print(f"{len(failed)} cells failed: {' '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-def _set_environment(mode: str, fraction: float | None) -> None:
-    """What JAX reads when it is imported, hence before that."""
-    if fraction is not None:
-        require(0 < fraction <= 1, "--gpu_memory_fraction", fraction, "a share in (0, 1]")
-        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(fraction)
-    if mode != "run":
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")  # leave the device to those who compute
-
-
-def _keep_compiled(directory: Path) -> None:
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str(directory))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
 if __name__ == "__main__":

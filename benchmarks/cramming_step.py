@@ -20,10 +20,9 @@ import jax
 import jax.numpy as jnp
 
 from configs import reach_quick
-from reach_jax.cramming import progressive
+from reach_jax.cramming import cost, progressive
 from reach_jax.experiments.settings import settings
 from reach_jax.models import decoder
-from reach_jax.models.config import DecoderConfig
 
 SLOTS = 4
 
@@ -43,18 +42,6 @@ def matmul_rate(size: int = 2048) -> float:
     """FLOP/s of a square float32 matmul."""
     a = jnp.ones((size, size), jnp.float32)
     return 2 * size**3 / seconds(functools.partial(jax.jit(jnp.matmul), a, a), repeats=5)
-
-
-def step_flops(model: DecoderConfig, bucket: int) -> int:
-    """Matrix FLOPs of one lane's step: forward, and back to the prompt but to no weight.
-
-    Twice the forward for the layers' matrices and three times for attention (which has no
-    weights); the readout runs forward twice, as its logits are computed again in the backward pass.
-    """
-    T = SLOTS + bucket
-    scores = 4 * T * model.heads * model.head_width * model.layers
-    readout = 2 * model.width * model.vocab_size
-    return T * (2 * model.flops_per_token + 3 * scores) + bucket * 3 * readout
 
 
 def main() -> None:
@@ -78,7 +65,7 @@ def main() -> None:
             jnp.full(lanes, SLOTS, jnp.int32),
         )
         compiled = many.lower(frozen, states, tasks).compile()
-        flops = lanes * step_flops(s.model, bucket)
+        flops = lanes * cost.step_flops(s.model, SLOTS, bucket)
         took = seconds(functools.partial(compiled, frozen, states, tasks))
         print(
             f"bucket {bucket:4d}: {1e3 * took:7.2f} ms a step, {flops / 1e9:5.2f} GFLOP,"

@@ -21,31 +21,7 @@ def get_config(arg: str = "") -> ConfigDict:
     _base.check_arg(arg, ("", "smoke"))
     config = _base.new_config("reachability")
 
-    config.corpus = ConfigDict()
-    config.corpus.vocab_size = 512  # byte-level BPE, the begin-of-text token included
-    config.corpus.heldout = 0.1  # share of the topics never trained on
-
-    config.model = ConfigDict()
-    config.model.layers = 4
-    config.model.width = 64  # D
-    config.model.heads = 4
-    config.model.kv_heads = 4
-    config.model.head_width = 16
-    config.model.mlp_width = 176  # F
-    config.model.rope_base = 10_000.0
-    config.model.norm_eps = 1e-5
-    config.model.tied = True  # output head = input embedding
-    config.model.dtype = "float32"
-
-    config.training = ConfigDict()
-    config.training.steps = 600
-    config.training.batch = 16
-    config.training.length = 128  # tokens a row
-    config.training.rate = 3e-3  # AdamW, peak
-    config.training.warmup = 50
-    config.training.weight_decay = 0.1
-    config.training.chunk = 50  # steps between two checkpoints
-    config.training.max_loss = 2.9  # nats a token on held-out text; worse is an error
+    _base.add_quick_model(config, smoke=arg == "smoke")
 
     config.support = ConfigDict()
     config.support.lengths = (4, 8, 16, 32, 64, 128)  # random token ids, last position
@@ -79,12 +55,6 @@ def get_config(arg: str = "") -> ConfigDict:
     config.execution.buckets = (8, 16, 32, 64, 128)  # padded target lengths
 
     if arg == "smoke":
-        config.model.layers = 2
-        config.training.steps = 40
-        config.training.warmup = 5
-        config.training.length = 32
-        config.training.chunk = 20
-        config.training.max_loss = 7.0
         config.support.lengths = (4, 16)
         config.support.samples = 32
         config.cramming.steps = 100

@@ -25,7 +25,7 @@ REACH = {
     "geometry": {"models", "ops"},
     "bounds": set(),
     "analysis": set(),
-    "experiments": {"models", "pretrain", "cramming", "geometry", "bounds", "analysis"},
+    "experiments": {"hub", "models", "pretrain", "cramming", "geometry", "bounds", "analysis"},
 }
 
 

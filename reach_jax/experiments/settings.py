@@ -8,9 +8,7 @@ from ml_collections import ConfigDict
 from reach_jax.cramming.settings import Assignment, CrammingConfig
 from reach_jax.geometry.states import SupportConfig
 from reach_jax.models.config import DecoderConfig
-from reach_jax.pretrain.corpus import CorpusConfig
-from reach_jax.pretrain.quick import QuickModelConfig
-from reach_jax.pretrain.train import TrainingConfig
+from reach_jax.pretrain.quick import QuickModelConfig, resolve_quick
 from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 
@@ -56,17 +54,9 @@ def settings(config: ConfigDict) -> Settings:
     values = config.to_dict()
     seed = values["seed"]
     require(0 <= seed < 2**32, "config.seed", seed, "an integer in [0, 2^32)")
-    corpus = resolve(CorpusConfig, values["corpus"], "config.corpus")
-    sizes = {"vocab_size": corpus.vocab_size, **values["model"]}
-    quick = QuickModelConfig(
-        corpus,
-        resolve(DecoderConfig, sizes, "config.model"),
-        resolve(TrainingConfig, values["training"], "config.training"),
-        seed,
-    )
     found = Settings(
         seed,
-        quick,
+        resolve_quick(values, seed, "config"),
         resolve(SupportConfig, values["support"], "config.support"),
         resolve(CrammingConfig, values["cramming"], "config.cramming"),
         resolve(Execution, values["execution"], "config.execution"),

@@ -40,16 +40,28 @@ def locate(path_or_id: str, cache: Path, offline: bool) -> Path:
       ValueError: neither a path nor an id; no network, no permission or no such model on the hub;
         or a GGUF file that cannot be converted.
     """
+    check(path_or_id)
+    path = Path(path_or_id).expanduser()
+    if path.is_dir():
+        return path
+    return converted(path, cache) if path.is_file() else _download(path_or_id, offline)
+
+
+def check(path_or_id: str) -> None:
+    """Refuses what `locate` could never find; asks the disk only, and makes nothing.
+
+    Raises:
+      ValueError: neither an existing directory or .gguf file, nor of the form of a hub id.
+    """
     path = Path(path_or_id).expanduser()
     if path_or_id and path.is_dir():  # an empty text is not the current directory
-        return path
+        return
     if path.suffix.lower() == ".gguf":
         require(path.is_file(), "model", path_or_id, "an existing file")
-        return converted(path, cache)
+        return
     require(not path.exists(), "model", path_or_id, "a directory, a .gguf file or a hub id")
     ok = _ID.fullmatch(path_or_id) is not None and not path_or_id.startswith(".")
     require(ok, "model", path_or_id, "an existing directory or .gguf file, or a hub id org/name")
-    return _download(path_or_id, offline)
 
 
 def converted(path: Path, cache: Path) -> Path:

@@ -76,6 +76,15 @@ def longest_heldout(config: CorpusConfig) -> int:
     return max(len(tokenizer.encode(text).ids) for text in heldout)
 
 
+def heldout_texts(config: CorpusConfig) -> list[str]:
+    """The held-out topics, untokenised.
+
+    Raises:
+      ValueError: the held-out share is less than one topic.
+    """
+    return _split(config)[2]
+
+
 def _split(config: CorpusConfig) -> tuple[list[str], list[str], list[str]]:
     """All topics, those for training, and those held out."""
     texts = [topics.topics[name] for name in sorted(topics.topics)]

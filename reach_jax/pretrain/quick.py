@@ -6,6 +6,7 @@ is compared by its hash, so a cached model is never the wrong one.
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from reach_jax.pretrain import corpus, train
 from sweep_jax import atomic
 from sweep_jax.cells import hash_name
 from sweep_jax.checkpoint import Checkpoints
-from sweep_jax.checks import require
+from sweep_jax.checks import require, resolve
 from sweep_jax.lock import held
 from sweep_jax.stop import Stop
 
@@ -55,6 +56,19 @@ class QuickModel:
     corpus: corpus.Corpus
     card: dict[str, Any]  # heldout_loss in nats a token, parameters, corpus_sha256, token counts
     directory: Path
+
+
+def resolve_quick(config: Mapping[str, Any], seed: int, path: str) -> QuickModelConfig:
+    """The sections `corpus`, `model` and `training` of a whole configuration, checked.
+
+    Raises:
+      ValueError: a field is missing, unknown, of the wrong type, or does not fit the others.
+    """
+    text = resolve(corpus.CorpusConfig, config["corpus"], f"{path}.corpus")
+    sizes = {"vocab_size": text.vocab_size, **config["model"]}
+    model = resolve(DecoderConfig, sizes, f"{path}.model")
+    training = resolve(train.TrainingConfig, config["training"], f"{path}.training")
+    return QuickModelConfig(text, model, training, seed)
 
 
 def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickModel:

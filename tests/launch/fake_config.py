@@ -9,6 +9,7 @@ def get_config(arg=""):
     config = ConfigDict()
     config.experiment = "fake"
     config.seed = config_dict.placeholder(int)
+    config.precision = "highest"
     config.nothing = None
     config.cell = ConfigDict({"number": 0})
     config.train = ConfigDict({"rate": 0.1, "steps": 5, "tied": True, "source": "text"})

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import launch
-from sweep_jax import cells
+from sweep_jax import backend, cells
 
 ROOT = Path(__file__).parents[2]
 CONFIG = f"--config={Path(__file__).with_name('fake_config.py')}"
@@ -29,7 +29,7 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(launch.EXPERIMENTS, "fake", "tests.launch.fake_experiment")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    monkeypatch.setattr(launch, "_keep_compiled", lambda directory: None)
+    monkeypatch.setattr(backend, "configure", lambda precision, directory: None)
 
     def call(*words):
         code = launch.main(["launch.py", CONFIG, *words])
@@ -144,7 +144,7 @@ def test_memory_fraction_reaches_jax(run):
 def test_compilations_are_kept(tmp_path):
     before = jax.config.jax_persistent_cache_min_compile_time_secs
     try:
-        launch._keep_compiled(tmp_path)
+        backend.configure("highest", tmp_path)
         jax.jit(lambda x: x * 3 + 1)(1.0)
         assert any(tmp_path.iterdir())
     finally:

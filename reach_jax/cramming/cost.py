@@ -1,0 +1,79 @@
+"""What one step of cramming costs, in work and memory, without running it."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from reach_jax.cramming import progressive
+from reach_jax.cramming.settings import CrammingConfig
+from reach_jax.models.config import DecoderConfig
+
+
+class Memory(NamedTuple):
+    """Bytes of a compiled step, by the compiler's account."""
+
+    arguments: int  # parameters, prompts, optimiser state and targets
+    temporary: int  # what it needs beyond them while it runs
+
+
+def step_flops(model: DecoderConfig, slots: int, bucket: int) -> int:
+    """Matrix FLOPs of one lane's step: forward, and back to the prompt but to no weight.
+
+    Twice the forward for the layers' matrices and three times for attention (which has no
+    weights); the readout runs forward twice, as its logits are computed again in the backward pass.
+    Counted from the shapes: a compiler counts the body of the scan over layers only once.
+
+    Args:
+      model: the model's description.
+      slots: padded prompt length M.
+      bucket: padded target length N.
+    """
+    T = slots + bucket
+    scores = 4 * T * model.heads * model.head_width * model.layers
+    readout = 2 * model.width * model.vocab_size
+    return T * (2 * model.flops_per_token + 3 * scores) + bucket * 3 * readout
+
+
+def step_memory(
+    model: DecoderConfig,
+    config: CrammingConfig,
+    params: Any,
+    slots: int,
+    bucket: int,
+    lanes: int,
+) -> Memory | None:
+    """Memory of one step of `lanes` lanes: compiled for this backend, never run.
+
+    Args:
+      model: the model's description.
+      config: the protocol.
+      params: parameters, or their shapes.
+      slots: padded prompt length M.
+      bucket: padded target length N.
+      lanes: B.
+
+    Returns:
+      None where the backend tells nothing.
+    """
+    config = dataclasses.replace(config, max_target=bucket)
+    shape = jax.ShapeDtypeStruct
+    prefix: Any = shape((model.width,), jnp.dtype(model.dtype))
+    scale: Any = shape((), jnp.float32)
+    frozen = progressive.Frozen(jax.eval_shape(lambda: params), prefix, scale)
+
+    def start(_: jax.Array) -> progressive.Lane:
+        return progressive.start(config, jax.random.key(0), slots, model.width, 1.0)
+
+    each: Any = shape((lanes,), jnp.int32)
+    targets: Any = shape((lanes, bucket), jnp.int32)
+    lanes_B = jax.eval_shape(jax.vmap(start), each)
+    tasks_B = progressive.Task(targets, each, each)
+    one = functools.partial(progressive.step, model, config)
+    step = jax.jit(jax.vmap(one, in_axes=(None, 0, 0)))
+    found: Any = step.lower(frozen, lanes_B, tasks_B).compile().memory_analysis()
+    if found is None:
+        return None
+    return Memory(found.argument_size_in_bytes, found.temp_size_in_bytes)

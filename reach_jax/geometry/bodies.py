@@ -41,7 +41,7 @@ def ellipsoid(
     require(covariance.shape == (D, D), "covariance", covariance.shape, f"({D}, {D})")
     require(bool(np.isfinite(covariance).all()), "covariance", "not finite", "finite numbers")
     values_D, vectors_DD = np.linalg.eigh(covariance)
-    kept = values_D > values_D[-1] * D * np.finfo(np.float64).eps
+    kept = values_D > values_D[-1] * max(D, 100) * np.finfo(np.float64).eps
     rank = int(kept.sum()) if values_D[-1] > 0 else 0
     require(rank >= 1, "rank of the covariance", rank, "at least 1")
     axes = jnp.asarray((vectors_DD[:, kept] * np.sqrt(values_D[kept] * (rank + 2))).T, jnp.float32)

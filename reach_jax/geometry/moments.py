@@ -83,8 +83,8 @@ class Moments:
 def ellipsoid(covariance_DD: np.ndarray) -> Ellipsoid:
     """Rank, volume and axes of the ellipsoid of inertia of a covariance.
 
-    Half-axes are `sqrt((rank + 2) eigenvalue)`; eigenvalues at or below `D eps` times the greatest
-    count as zero, eps that of float64. n samples give a rank of at most n - 1.
+    Half-axes are `sqrt((rank + 2) eigenvalue)`. Eigenvalues at or below `max(D, 100) eps` times the
+    greatest count as zero, eps that of float64; n samples give a rank of at most n - 1.
 
     Raises:
       ValueError: not a finite square matrix of D >= 1.
@@ -94,7 +94,7 @@ def ellipsoid(covariance_DD: np.ndarray) -> Ellipsoid:
     require(covariance.shape == (D, D) and D >= 1, "covariance", covariance.shape, "(D, D), D >= 1")
     require(bool(np.isfinite(covariance).all()), "covariance", "not finite", "finite numbers")
     values_D = np.linalg.eigvalsh(covariance)
-    kept = values_D[values_D > max(values_D[-1], 0) * D * np.finfo(np.float64).eps]
+    kept = values_D[values_D > max(values_D[-1], 0) * max(D, 100) * np.finfo(np.float64).eps]
     rank = len(kept)
     if rank == 0:
         return Ellipsoid(0, D, 0.0, np.nan, np.nan)

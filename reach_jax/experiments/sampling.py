@@ -50,6 +50,11 @@ def head(model: zoo.Model) -> np.ndarray:
     return np.asarray(model.params[name], np.float32)[: model.tokens]
 
 
+def card(model: zoo.Model) -> dict[str, Any]:
+    """What a result says of its model; the same fields for every source."""
+    return {**model.card, "name": model.name, "tokens": model.tokens, "dtype": model.config.dtype}
+
+
 def measure(stream: Iterator[np.ndarray], width: int) -> Measured:
     """One pass over batches (B, D); memory does not grow with their number."""
     support, moments = Measure(width), Moments(width)

@@ -8,7 +8,7 @@ there is another question, which only tokens seen at sampled states answer with 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -163,6 +163,23 @@ def check(p: Problem, token: int, verdict: Verdict, tolerance: float) -> bool:
         bound = proved_bound(p, token, verdict.others_J, verdict.weights_J)
         return bound <= tolerance * p.scale
     return True
+
+
+def recheck(
+    p: Problem, tokens_N: np.ndarray, verdicts: Sequence[Verdict], tolerance: float
+) -> np.ndarray:
+    """`check` of many, the witnesses by matrix products; bool of shape (N,)."""
+    held_N = np.ones(len(verdicts), bool)
+    places = [n for n, v in enumerate(verdicts) if v.witness_D is not None]
+    for start in range(0, len(places), _BATCH):
+        part = places[start : start + _BATCH]
+        x_ND = np.stack([np.asarray(verdicts[n].witness_D) for n in part])
+        inside_N = ((x_ND >= p.lo_D) & (x_ND <= p.hi_D)).all(axis=1)
+        held_N[part] = inside_N & (proved_margins(p, tokens_N[part], x_ND) > 0)
+    for n, verdict in enumerate(verdicts):
+        if verdict.witness_D is None:
+            held_N[n] = check(p, int(tokens_N[n]), verdict, tolerance)
+    return held_N
 
 
 def _nearest(p: Problem, token: int, count: int) -> np.ndarray:

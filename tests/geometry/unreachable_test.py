@@ -26,6 +26,7 @@ def status(p, settings=SETTINGS):
     verdicts = decide(p, np.arange(len(p.rows_VD)), settings)
     assert len(verdicts) == len(p.rows_VD)
     assert all(check(p, i, v, settings.tolerance) for i, v in enumerate(verdicts))
+    assert unreachable.recheck(p, np.arange(len(verdicts)), verdicts, settings.tolerance).all()
     return np.array([v.status for v in verdicts])
 
 
@@ -153,6 +154,7 @@ def test_a_wrong_proof_is_refused():
         Verdict("reachable", "", 1.0, None),
     ]
     assert not any(check(p, out, v, 1e-9) for v in wrong)
+    assert not unreachable.recheck(p, np.full(len(wrong), out), wrong, 1e-9).any()
     witness = verdicts[inside].witness_D
     assert not check(p, inside, Verdict("reachable", "", 1.0, 3 * witness / abs(witness).max()), 1)
     assert not check(p, inside, Verdict("reachable", "", 1.0, np.zeros(3)), 1e-9)

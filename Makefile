@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help run smoke models test lint lock clean
+.PHONY: help run smoke models test test-parity test-models lint lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -19,6 +19,12 @@ models: .venv/run.done  ## fetch and convert two small pretrained (quantised) mo
 
 test: .venv/dev.done  ## the whole test suite; ARGS="-k cramming" selects
 	$(BIN)/python -m pytest $(ARGS)
+
+test-parity: .venv/parity.done  ## every family live against transformers (installs torch)
+	$(BIN)/python -m pytest tests/parity $(ARGS)
+
+test-models: .venv/dev.done models  ## the two pretrained models against reference numbers
+	$(BIN)/python -m pytest -m models -rs $(ARGS)
 
 lint: .venv/dev.done  ## formatting, lint and types
 	$(BIN)/ruff check .
@@ -47,4 +53,9 @@ clean:  ## remove the environment and caches, not the results in runs/
 
 .venv/dev.done: requirements/dev.txt .venv/run.done
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/dev.txt
+	@touch $@
+
+.venv/parity.done: requirements/parity.txt .venv/dev.done
+	$(BIN)/python -m pip install -q --disable-pip-version-check \
+	  -c requirements/dev.txt -r requirements/parity.txt
 	@touch $@

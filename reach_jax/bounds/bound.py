@@ -5,7 +5,7 @@ the place of any formula: those are in the sibling modules, and a further bound 
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ Support = Literal["prompts", "outputs"]
 RELATIVE_EPS = 2.0**-11  # times the radius: the notebook shipped with arXiv 2605.22223
 ABSOLUTE_EPS = 2.0**-10  # in units of the embedding: Table 1 of arXiv 2605.22223
 
-_INSIDE = {
+INSIDE = {
     "prompts": "every prompt lies in the given support",
     "outputs": "the support is that of output embeddings, which optimised prompts need not keep to",
 }
@@ -44,6 +44,7 @@ class Bound:
     rigorous: bool
     theorem: str
     assumptions: str
+    units: ClassVar[str] = "tokens per prompt vector"
 
     def ratio(self, measured_slope: float) -> float:
         """The bound over a measured slope > 0 in tokens per prompt vector: 1 would be tight.
@@ -84,7 +85,7 @@ def first_bounds(
     require(bool(np.all(np.isfinite(lo) & np.isfinite(hi))), "lo_D, hi_D", (lo, hi), "finite ends")
     radius = float(max(np.abs(lo).max(), np.abs(hi).max()))
     require(radius > 0, "radius", radius, "a support beyond the origin")
-    d, inside = lo.size, _INSIDE[support_of]
+    d, inside = lo.size, INSIDE[support_of]
     bounds = [
         Bound(
             name="trivial bits",

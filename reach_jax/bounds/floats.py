@@ -4,6 +4,8 @@ The counts are integers found on bit patterns, so they are exact, subnormal numb
 Not a uniform grid: floats lie closer near zero.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,6 +94,7 @@ def float_grid_slope(
     return tokens(jnp.sum(jnp.log(counts_D), axis=-1), vocabulary)
 
 
+@functools.partial(jax.jit, static_argnames="dtype")
 def _floor_index(bits: Array, dtype: DTypeLike) -> Array:
     """The place, counted from zero, of the largest value of `dtype` that is <= x.
 

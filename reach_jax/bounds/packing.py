@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64, nonnegative, whole
+from reach_jax.bounds.inputs import in_float64, nonnegative, positive, whole
 from reach_jax.bounds.logmath import ln_grid_points, tokens
 
 
@@ -29,6 +29,20 @@ def ln_packing_ball(d: ArrayLike, m: ArrayLike, r: ArrayLike, eps: ArrayLike) ->
       ValueError: an argument is out of its range or not finite.
     """
     return whole("d", d, 0) * whole("m", m, 0) * ln_grid_points(2.0 * nonnegative("r", r), eps)
+
+
+@in_float64
+def ln_packing_cube(d: ArrayLike, m: ArrayLike, r: ArrayLike, eps: ArrayLike) -> Array:
+    """ln of the packing number of [-r, r]^(dm) in the l_inf norm: `d m ln(1 + floor(2r/eps))`.
+
+    Exact: so many points of a grid keep distance eps, and no more can, since each interval falls
+    into as many pieces shorter than eps. Never above `ln_packing_ball`. The floor is that of the
+    float64 quotient, whose last bit decides where 2r is a multiple of eps; no derivative.
+
+    Arguments, shapes and errors as for `ln_packing_ball`.
+    """
+    steps = jnp.floor(2.0 * nonnegative("r", r) / positive("eps", eps))
+    return whole("d", d, 0) * whole("m", m, 0) * jnp.log1p(steps)
 
 
 @in_float64

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from reach_jax.cramming import progressive
 from reach_jax.cramming.settings import CrammingConfig
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models.kinds import Config
 
 
 class Memory(NamedTuple):
@@ -19,11 +19,11 @@ class Memory(NamedTuple):
     temporary: int  # what it needs beyond them while it runs
 
 
-def step_flops(model: DecoderConfig, slots: int, bucket: int) -> int:
+def step_flops(model: Config, slots: int, bucket: int) -> int:
     """Matrix FLOPs of one lane's step: forward, and back to the prompt but to no weight.
 
-    Twice the forward for the layers' matrices and three times for attention (which has no
-    weights); the readout runs forward twice, as its logits are computed again in the backward pass.
+    Twice the forward for the layers' matrices and three times for what has no weights, as
+    attention; the readout runs forward twice, as the backward pass computes its logits again.
     Counted from the shapes: a compiler counts the body of the scan over layers only once.
 
     Args:
@@ -32,13 +32,12 @@ def step_flops(model: DecoderConfig, slots: int, bucket: int) -> int:
       bucket: padded target length N.
     """
     T = slots + bucket
-    scores = 4 * T * model.heads * model.head_width * model.layers
     readout = 2 * model.width * model.vocab_size
-    return T * (2 * model.flops_per_token + 3 * scores) + bucket * 3 * readout
+    return T * (2 * model.flops_per_token + 3 * model.mixing_flops(T)) + bucket * 3 * readout
 
 
 def step_memory(
-    model: DecoderConfig,
+    model: Config,
     config: CrammingConfig,
     params: Any,
     slots: int,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 
 class Layout(NamedTuple):
-    """One lane's sequence, ready for `Decoder.hidden`; T = M + N."""
+    """One lane's sequence, ready for a model's `hidden`; T = M + N."""
 
     inputs_TD: jax.Array
     positions_T: jax.Array

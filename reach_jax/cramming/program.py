@@ -15,7 +15,7 @@ import numpy as np
 
 from reach_jax.cramming import progressive, verify
 from reach_jax.cramming.settings import Assignment, CrammingConfig
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
 from sweep_jax.store import Result
 
 STATUS: dict[int, Literal["ok", "censored", "failed"]] = {
@@ -41,7 +41,7 @@ def advance(
     tasks_C: progressive.Task,
     frozen: progressive.Frozen,
     rows_B: jax.Array,
-    model: DecoderConfig,
+    model: kinds.Config,
     config: CrammingConfig,
     bucket: int,
     steps: int,
@@ -67,7 +67,7 @@ class CrammingProgram:
 
     def __init__(
         self,
-        model: DecoderConfig,
+        model: kinds.Config,
         config: CrammingConfig,
         frozen: progressive.Frozen,
         assignments: Sequence[Assignment],
@@ -79,9 +79,9 @@ class CrammingProgram:
         """Takes the pool's cells: assignment, target tokens and key of each.
 
         Args:
-          model: the decoder's description.
+          model: the model's description.
           config: the protocol.
-          frozen: the decoder's parameters and what goes with them.
+          frozen: the model's parameters and what goes with them.
           assignments: what each cell crams.
           targets_CN: token ids, N >= `config.max_target`.
           keys: one for each cell; a lane's randomness depends on nothing else.

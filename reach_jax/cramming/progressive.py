@@ -14,8 +14,8 @@ import optax
 
 from reach_jax.cramming import layout
 from reach_jax.cramming.settings import CrammingConfig
-from reach_jax.models import decoder
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
+from reach_jax.models.config import Params
 from reach_jax.ops import optimizers, readout
 
 RUNNING, STALLED, AT_END, OUT_OF_STEPS, FAILED = range(5)  # phases of a lane
@@ -25,7 +25,7 @@ REASONS = ("running", "patience", "target_end", "max_steps", "not_finite")
 class Frozen(NamedTuple):
     """The model that the prompts are for; never changed."""
 
-    params: decoder.Params
+    params: Params
     prefix_D: jax.Array | None  # embedding of the token before the prompt
     scale: jax.Array  # standard deviation of the input embeddings, the unit of `rate`
 
@@ -74,7 +74,7 @@ def span(config: CrammingConfig, lane: Lane, task: Task) -> jax.Array:
 
 
 def loss_and_prefix(
-    model: DecoderConfig,
+    model: kinds.Config,
     config: CrammingConfig,
     frozen: Frozen,
     prompt_MD: jax.Array,
@@ -86,7 +86,7 @@ def loss_and_prefix(
     The first target is predicted from the last prompt vector. A token counts as correct when it is
     the argmax, the lowest id among exact ties: the rule of `verify.greedy_decode`.
     """
-    apply = decoder.Decoder(model).apply
+    apply = kinds.module(model).apply
     variables = {"params": frozen.params}
     N = task.target_N.shape[0]
     target_ND = apply(variables, task.target_N, method="embed")
@@ -102,7 +102,7 @@ def loss_and_prefix(
 
 
 def step(
-    model: DecoderConfig,
+    model: kinds.Config,
     config: CrammingConfig,
     frozen: Frozen,
     lane: Lane,

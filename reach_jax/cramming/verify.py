@@ -10,21 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reach_jax.models import decoder
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
+from reach_jax.models.config import Params
 from reach_jax.ops import readout
 
 
 @functools.partial(jax.jit, static_argnames=("model", "slots"))
 def _decode(
-    model: DecoderConfig,
-    params: decoder.Params,
+    model: kinds.Config,
+    params: Params,
     inputs_SD: jax.Array,
     given: jax.Array,
     total: jax.Array,
     slots: int,
 ) -> tuple[jax.Array, jax.Array]:
-    apply = functools.partial(decoder.Decoder(model).apply, {"params": params})
+    apply = functools.partial(kinds.module(model).apply, {"params": params})
     head_VD = apply(method="head")
 
     def body(carry: tuple) -> tuple:
@@ -42,7 +42,7 @@ def _decode(
     empty = (
         jnp.int32(0),
         jnp.int32(0),
-        decoder.empty_cache(model, slots),
+        kinds.empty_cache(model, slots),
         jnp.zeros(slots, jnp.int32),
         jnp.zeros(slots, jnp.float32),
     )
@@ -51,8 +51,8 @@ def _decode(
 
 
 def greedy_decode(
-    model: DecoderConfig,
-    params: decoder.Params,
+    model: kinds.Config,
+    params: Params,
     inputs_PD: np.ndarray,
     count: int,
     slots: int,
@@ -60,7 +60,7 @@ def greedy_decode(
     """Emits `count` tokens, maybe none, after the given input vectors.
 
     Args:
-      model: the decoder's description.
+      model: the model's description.
       params: its parameters.
       inputs_PD: prefix and prompt vectors, P >= 1; the last one predicts the first token.
       count: how many tokens to emit.

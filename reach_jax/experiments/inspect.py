@@ -20,7 +20,7 @@ from reach_jax.analysis import figures, layer_figure
 from reach_jax.cramming import cost, verify
 from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.experiments import zoo
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from sweep_jax import progress, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
@@ -185,7 +185,7 @@ def _continue(c: Continuation, model: zoo.Model) -> dict[str, Any]:
     ids = model.encode(c.text) if model.tokenizer is not None else [0]
     if model.prefix_id is not None:
         ids = [model.prefix_id, *ids]
-    apply = functools.partial(decoder.Decoder(model.config).apply, {"params": model.params})
+    apply = functools.partial(kinds.module(model.config).apply, {"params": model.params})
     inputs_TD = apply(jnp.array(ids), method="embed")
     states = jax.jit(functools.partial(apply, method="states"))
     T = len(ids)
@@ -196,7 +196,7 @@ def _continue(c: Continuation, model: zoo.Model) -> dict[str, Any]:
     tokens, margins = verify.greedy_decode(model.config, model.params, given, c.tokens, slots)
     return {
         "prompt_text": model.text(ids),
-        "continuation": model.text(tokens),
+        "continuation": model.text(tokens.tolist()),
         "continuation_ids": tokens,
         "least_margin": float(margins.min()),
         "first_rms": rms_LT[:, 0],
@@ -212,8 +212,8 @@ def _memory(model: zoo.Model, m: int, n: int, lanes: int) -> dict[str, float]:
         "m": m,
         "n": n,
         "lanes": lanes,
-        "temporary_MB": round(temporary / 1e6, 1),
-        "arguments_MB": round(arguments / 1e6, 1),
+        "temporary_MB": round(temporary / 1e6, 3),
+        "arguments_MB": round(arguments / 1e6, 3),
         "GFLOP": round(lanes * cost.step_flops(model.config, m, n) / 1e9, 2),
     }
 

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from reach_jax.cramming.settings import Assignment, CrammingConfig
 from reach_jax.geometry.states import SupportConfig
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
 from reach_jax.pretrain.quick import QuickModelConfig, resolve_quick
 from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
@@ -40,8 +40,8 @@ class Settings:
     execution: Execution
 
     @property
-    def model(self) -> DecoderConfig:
-        """The decoder that is crammed."""
+    def model(self) -> kinds.Config:
+        """The model that is crammed."""
         return self.quick.model
 
 

@@ -168,7 +168,7 @@ def solve(
         return Verdict("reachable", "only token", np.inf, 0.5 * (p.lo_D + p.hi_D))
     scale = p.scale or 1.0
     active_J = np.setdiff1d(start_J, [token])
-    grow = max(32, D // 4)
+    grow = max(32, D // 2)
     bound = np.inf
     if len(active_J) == 0:
         active_J = np.setdiff1d(np.arange(min(V, grow)), [token])
@@ -204,12 +204,12 @@ def _program(
     """x and weights that are optimal against the active rows, or why there are none."""
     difference_JD = (p.rows_VD[token] - p.rows_VD[active_J]) / scale
     J, D = difference_JD.shape
-    size_J = np.abs(difference_JD).max(axis=1)  # near rows would else drown in the solver's zero
-    size_J = np.where(size_J > 0, size_J, 1.0)
-    # maximise t with (g_i - g_j).x >= t; each row is divided by its size, so t's column is too.
+    size_J = np.linalg.norm(difference_JD, axis=1)
+    # Maximise t with (g_i - g_j).x >= t |g_i - g_j|: the same sign as without the norms, and near
+    # rows, whose cells are thin, count like all others, so that few rows have to be added.
     found = linprog(
         np.append(np.zeros(D), -1.0),
-        A_ub=np.column_stack([-difference_JD / size_J[:, None], 1 / size_J]),
+        A_ub=np.column_stack([-difference_JD / size_J[:, None], np.ones(J)]),
         b_ub=np.zeros(J),
         bounds=[*zip(p.lo_D, p.hi_D, strict=True), (None, None)],
         method="highs-ds",

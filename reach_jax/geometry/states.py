@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reach_jax.models import decoder
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
+from reach_jax.models.config import Params
 from sweep_jax.checks import require
 
 _BATCH_TOKENS = 32_768  # tokens in flight
@@ -33,8 +33,8 @@ class SupportConfig:
 
 
 @functools.partial(jax.jit, static_argnames="model")
-def _last_states(model: DecoderConfig, params: decoder.Params, tokens_BT: jax.Array) -> jax.Array:
-    apply = functools.partial(decoder.Decoder(model).apply, {"params": params})
+def _last_states(model: kinds.Config, params: Params, tokens_BT: jax.Array) -> jax.Array:
+    apply = functools.partial(kinds.module(model).apply, {"params": params})
 
     def one(tokens_T: jax.Array) -> jax.Array:
         T = tokens_T.shape[0]
@@ -45,8 +45,8 @@ def _last_states(model: DecoderConfig, params: decoder.Params, tokens_BT: jax.Ar
 
 
 def sample(
-    model: DecoderConfig,
-    params: decoder.Params,
+    model: kinds.Config,
+    params: Params,
     config: SupportConfig,
     begin_id: int | None,
     key: jax.Array,

@@ -1,1 +1,1 @@
-"""Frozen model configurations and thin linen modules over `reach_jax.ops`."""
+"""Frozen model configurations and thin linen modules over `reach_jax.ops`; `kinds` picks one."""

@@ -1,9 +1,12 @@
-"""Frozen description of a decoder: everything its parameters' shapes and its equations need."""
+"""Frozen descriptions of models: everything their parameters' shapes and their equations need."""
 
 import dataclasses
 import math
+from typing import Any
 
 from sweep_jax.checks import require
+
+Params = dict[str, Any]  # of any model: a tree of arrays
 
 DTYPES = ("float32", "bfloat16", "float16")
 NORMS = ("rms", "rms_offset", "layer")  # rms_offset multiplies by 1 + weight; layer has a bias
@@ -122,3 +125,44 @@ class DecoderConfig:
         attention = self.width * self.head_width * (2 * self.heads + 2 * self.kv_heads)
         matrices = 3 if self.gated else 2
         return 2 * self.layers * (attention + matrices * self.width * self.mlp_width)
+
+    def mixing_flops(self, length: int) -> int:
+        """FLOPs for one token of what has no weights: scores and sums over `length` positions."""
+        return 4 * length * self.heads * self.head_width * self.layers
+
+
+@dataclasses.dataclass(frozen=True)
+class MambaConfig:
+    """A Mamba language model, version 1."""
+
+    vocab_size: int  # V, rows of the token table, padding of the vocabulary included
+    layers: int  # L
+    width: int  # D
+    inner: int  # I, channels of the convolution and of the state space
+    state_size: int  # N, numbers that each channel remembers
+    conv_width: int  # W, positions that the convolution sees, the present included
+    step_rank: int  # R, numbers that the channels' time steps are made from
+    norm_eps: float
+    tied: bool  # the output head is the input embedding
+    dtype: str  # of parameters and activations; states are float32
+    conv_bias: bool = True
+    projection_bias: bool = False  # of the matrices into and out of the channels
+    float32_residual: bool = True  # the sum of the layers is kept in float32, whatever the dtype
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "layers", "width", "inner", "state_size", "conv_width"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
+        require(self.step_rank >= 1, "step_rank", self.step_rank, "an integer >= 1")
+        require(self.norm_eps > 0, "norm_eps", self.norm_eps, "a number > 0")
+        require(self.dtype in DTYPES, "dtype", self.dtype, f"one of {DTYPES}")
+
+    @property
+    def flops_per_token(self) -> int:
+        """Multiply-adds x 2 of the layers' weights for one token, the recurrence left out."""
+        selection = 2 * self.step_rank + 2 * self.state_size
+        per_channel = 3 * self.width + self.conv_width + selection
+        return 2 * self.layers * self.inner * per_channel
+
+    def mixing_flops(self, length: int) -> int:
+        """FLOPs for one token of what has no weights: the recurrence, whatever the length."""
+        return 6 * self.inner * self.state_size * self.layers

@@ -5,19 +5,16 @@ key/value cache a plain value that goes in and comes out. Not here: loading weig
 """
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models.config import DecoderConfig, Params
 from reach_jax.models.layers import Cache, Context, Layer, Norm, View
 from reach_jax.ops import masks, readout, rope
 from sweep_jax.checks import require
-
-Params = dict[str, Any]
 
 
 def frequencies(config: DecoderConfig, local: bool = False) -> np.ndarray:

@@ -43,12 +43,14 @@ class Context(NamedTuple):
         return jax.tree.map(lambda a, b: jnp.where(is_local, a, b), self.local, self.everywhere)
 
 
-def _kernel(module: nn.Module, name: str, shape: tuple[int, ...], fan_in: int) -> jax.Array:
+def kernel(module: nn.Module, name: str, shape: tuple[int, ...], fan_in: int) -> jax.Array:
+    """A matrix of the module, first normal with standard deviation fan_in^-1/2."""
     init = nn.initializers.normal(fan_in**-0.5)
     return module.param(name, init, shape, jnp.dtype(module.config.dtype))
 
 
-def _bias(module: nn.Module, name: str, shape: tuple[int, ...], present: bool) -> jax.Array | None:
+def bias(module: nn.Module, name: str, shape: tuple[int, ...], present: bool) -> jax.Array | None:
+    """A bias of the module, first zero, or None where the configuration has none."""
     if not present:
         return None
     return module.param(name, nn.initializers.zeros, shape, jnp.dtype(module.config.dtype))
@@ -91,8 +93,8 @@ class Attention(nn.Module):
         )
         v_SKN = self._heads(x_TD, "v", c.kv_heads)
         # Made last: a kernel's first value depends on how many were made before it.
-        o_HND = _kernel(self, "o", (c.heads, c.head_width, c.width), c.heads * c.head_width)
-        o_D = _bias(self, "o_bias", (c.width,), c.o_bias)
+        o_HND = kernel(self, "o", (c.heads, c.head_width, c.width), c.heads * c.head_width)
+        o_D = bias(self, "o_bias", (c.width,), c.o_bias)
         if cache is not None:
             k_SKN = jax.lax.dynamic_update_slice(cache.keys, k_SKN, (slot, 0, 0))
             v_SKN = jax.lax.dynamic_update_slice(cache.values, v_SKN, (slot, 0, 0))
@@ -103,8 +105,8 @@ class Attention(nn.Module):
 
     def _heads(self, x_TD: jax.Array, name: str, heads: int) -> jax.Array:
         c = self.config
-        kernel_DHN = _kernel(self, name, (c.width, heads, c.head_width), c.width)
-        bias_HN = _bias(self, name + "_bias", (heads, c.head_width), c.qkv_bias)
+        kernel_DHN = kernel(self, name, (c.width, heads, c.head_width), c.width)
+        bias_HN = bias(self, name + "_bias", (heads, c.head_width), c.qkv_bias)
         out_THN = jnp.einsum("td,dhn->thn", x_TD, kernel_DHN)
         return out_THN if bias_HN is None else out_THN + bias_HN[None]
 
@@ -145,11 +147,11 @@ class Layer(nn.Module):
         c = self.config
 
         def inner(name: str) -> jax.Array:
-            kernel_DF = _kernel(self, name, (c.width, c.mlp_width), c.width)
-            return mlp.affine(x_TD, kernel_DF, _bias(self, name + "_bias", (F,), c.mlp_bias))
+            kernel_DF = kernel(self, name, (c.width, c.mlp_width), c.width)
+            return mlp.affine(x_TD, kernel_DF, bias(self, name + "_bias", (F,), c.mlp_bias))
 
         F = c.mlp_width
         gate_TF = inner("gate") if c.gated else None
         hidden_TF = mlp.feed_forward(inner("up"), gate_TF, c.activation)
-        down_FD = _kernel(self, "down", (F, c.width), F)
-        return mlp.affine(hidden_TF, down_FD, _bias(self, "down_bias", (c.width,), c.mlp_bias))
+        down_FD = kernel(self, "down", (F, c.width), F)
+        return mlp.affine(hidden_TF, down_FD, bias(self, "down_bias", (c.width,), c.mlp_bias))

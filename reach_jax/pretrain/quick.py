@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from reach_jax.models.config import DecoderConfig
+from reach_jax.models.config import Params
 from reach_jax.pretrain import corpus, train
 from sweep_jax import atomic
 from sweep_jax.cells import hash_name
@@ -27,10 +28,10 @@ _KEY = 0x51  # keeps the model's keys apart from the cells'
 
 @dataclasses.dataclass(frozen=True)
 class QuickModelConfig:
-    """Corpus, decoder and training run."""
+    """Corpus, model and training run."""
 
     corpus: corpus.CorpusConfig
-    model: DecoderConfig
+    model: kinds.Config
     training: train.TrainingConfig
     seed: int
 
@@ -50,9 +51,9 @@ class QuickModelConfig:
 
 @dataclasses.dataclass(frozen=True)
 class QuickModel:
-    """A trained decoder and the text it comes from."""
+    """A trained model and the text it comes from."""
 
-    params: decoder.Params
+    params: Params
     corpus: corpus.Corpus
     card: dict[str, Any]  # heldout_loss in nats a token, parameters, corpus_sha256, token counts
     directory: Path
@@ -87,7 +88,7 @@ def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickMode
         params = None
         card = atomic.read_json(card_path)
         if card is not None:
-            shapes = jax.eval_shape(lambda: decoder.init(config.model, jax.random.key(0)))
+            shapes = jax.eval_shape(lambda: kinds.init(config.model, jax.random.key(0)))
             restored = finished.restore(shapes)
             params = None if restored is None else restored[1]
         if params is None or card is None:
@@ -111,7 +112,7 @@ def load_or_train(config: QuickModelConfig, root: Path, stop: Stop) -> QuickMode
     return QuickModel(params, text, card, directory)
 
 
-def _card(config: QuickModelConfig, text: corpus.Corpus, params: decoder.Params) -> dict[str, Any]:
+def _card(config: QuickModelConfig, text: corpus.Corpus, params: Params) -> dict[str, Any]:
     length = config.training.length
     return {
         "heldout_loss": train.heldout_loss(config.model, params, text.heldout_S, length),

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from reach_jax.models import decoder
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
+from reach_jax.models.config import Params
 from reach_jax.ops import optimizers, readout
 from reach_jax.pretrain.corpus import BEGIN_ID
 from sweep_jax import progress
@@ -54,7 +54,7 @@ class TrainState(NamedTuple):
     """All that a run continues from."""
 
     step: jax.Array
-    params: decoder.Params
+    params: Params
     opt: optax.OptState
 
 
@@ -73,9 +73,9 @@ def rows(stream_S: jax.Array, starts_B: jax.Array, length: int) -> jax.Array:
     return stream_S[index_BT].at[:, 0].set(BEGIN_ID)
 
 
-def mean_loss(config: DecoderConfig, params: decoder.Params, tokens_BT: jax.Array) -> jax.Array:
+def mean_loss(config: kinds.Config, params: Params, tokens_BT: jax.Array) -> jax.Array:
     """Cross entropy in nats a token, each row's tokens 1.. predicted from those before."""
-    model = decoder.Decoder(config)
+    model = kinds.module(config)
 
     def one(tokens_T: jax.Array) -> jax.Array:
         T = tokens_T.shape[0] - 1
@@ -94,7 +94,7 @@ def _advance(
     state: TrainState,
     stream_S: jax.Array,
     key: jax.Array,
-    model: DecoderConfig,
+    model: kinds.Config,
     training: TrainingConfig,
     steps: int,
 ) -> tuple[TrainState, jax.Array]:
@@ -117,9 +117,7 @@ def _advance(
 _evaluate = jax.jit(mean_loss, static_argnums=0)
 
 
-def heldout_loss(
-    model: DecoderConfig, params: decoder.Params, stream_S: np.ndarray, length: int
-) -> float:
+def heldout_loss(model: kinds.Config, params: Params, stream_S: np.ndarray, length: int) -> float:
     """Mean loss in nats a token over consecutive whole rows of held-out text.
 
     Raises:
@@ -137,13 +135,13 @@ def heldout_loss(
 
 
 def train(
-    model: DecoderConfig,
+    model: kinds.Config,
     training: TrainingConfig,
     stream_S: np.ndarray,
     key: jax.Array,
     directory: Path,
     stop: Stop,
-) -> decoder.Params:
+) -> Params:
     """Trains from the newest checkpoint in `directory`, or from the start.
 
     Raises:
@@ -151,7 +149,7 @@ def train(
     """
     require(len(stream_S) >= training.length, "training.length", training.length, "at most the"
             f" {len(stream_S)} tokens of the corpus")  # fmt: skip
-    params = decoder.init(model, jax.random.fold_in(key, 0))
+    params = kinds.init(model, jax.random.fold_in(key, 0))
     state = TrainState(jnp.int32(0), params, optimizer(training).init(params))
     checkpoints = Checkpoints(directory)
     restored = checkpoints.restore(state)

@@ -117,6 +117,7 @@ def test_a_coordinate_without_floats_leaves_no_prompt():
     (0.0, np.nan, "float16", "hi = nan"),
     (0.0, 1.0, "float64", "dtype = 'float64'"),
     (0.0, 1.0, "int16", "dtype = 'int16'"),
+    (0.0, 1.0, "float8_e4m3fn", "dtype = 'float8_e4m3fn'"),
 ])  # fmt: skip
 def test_bad_input_is_refused(lo, hi, dtype, message):
     with pytest.raises(ValueError, match=message):

@@ -12,6 +12,7 @@ from reach_jax.bounds.box import box_slope
 from reach_jax.bounds.packing import (
     ball_slope,
     ln_packing_ball,
+    ln_packing_cube,
     ln_reachable_fraction,
     threshold,
 )
@@ -73,6 +74,29 @@ def test_no_packing_of_a_small_ball_beats_the_bound(r, eps):
     assert np.log(inside) <= float(ln_packing_ball(2, 1, r, eps))
 
 
+@pytest.mark.parametrize(("r", "eps"), [(1.0, 0.5), (1.0, 0.75), (2.0, 1.5), (0.25, 1.0), (0, 1)])
+def test_cube_packing_is_that_of_the_best_search(r, eps):
+    """The largest set of points of a fine grid of the square that keep distance eps, by greed."""
+    steps = np.linspace(-r, r, 17)
+    chosen = []
+    for point in itertools.product(steps, steps):  # from a corner on, greed is optimal in a square
+        if all(max(abs(a - b) for a, b in zip(point, q, strict=True)) >= eps for q in chosen):
+            chosen.append(point)
+    np.testing.assert_allclose(np.exp(float(ln_packing_cube(2, 1, r, eps))), len(chosen))
+    assert len(chosen) <= np.exp(float(ln_packing_ball(2, 1, r, eps))) * (1 + 1e-12)
+
+
+def test_largest_sizes_neither_overflow_nor_lose_digits():
+    exact = 16384 * 4096 * mpmath.log1p(2 * mpmath.mpf(309) / mpmath.mpf(2) ** -24)
+    for found in (
+        ln_packing_ball(16384, 4096, 309.0, 2.0**-24),
+        ln_packing_cube(16384, 4096, 309.0, 2.0**-24),
+    ):
+        np.testing.assert_allclose(float(found), float(exact), rtol=1e-12)
+    fraction = float(ln_reachable_fraction(1e6, 4096, 10**12, 262144))
+    np.testing.assert_allclose(fraction, (1e6 * 4096 - 1e12) * np.log(262144), rtol=1e-12)
+
+
 def test_gradient_in_r_is_the_closed_form():
     with jax.enable_x64(True):
         gradient = jax.jit(jax.grad(ball_slope, argnums=2))
@@ -122,6 +146,8 @@ def test_box_against_mpmath_and_over_leading_axes():
     ("r", lambda: ball_slope(2, 10, -1.0, 1.0)),
     ("eps", lambda: ball_slope(2, 10, 1.0, 0.0)),
     ("m", lambda: ln_packing_ball(2, 0.5, 1.0, 1.0)),
+    ("eps", lambda: ln_packing_cube(2, 1, 1.0, -1.0)),
+    ("r", lambda: ln_packing_cube(2, 1, np.nan, 1.0)),
     ("n", lambda: ln_reachable_fraction(1.0, 1, -1, 10)),
     ("slope", lambda: threshold(np.nan, 1)),
     ("width", lambda: box_slope([1.0, -1.0], 10, 1.0)),

@@ -10,7 +10,7 @@ import pytest
 from reach_jax.cramming import progressive
 from reach_jax.cramming.program import CrammingProgram, Pool
 from reach_jax.cramming.settings import Assignment, CrammingConfig
-from reach_jax.models import decoder
+from reach_jax.models import decoder, kinds
 from reach_jax.models.config import DecoderConfig
 
 MODEL = DecoderConfig(
@@ -44,12 +44,13 @@ class Setup:
     """A model to cram and how to make programs for it."""
 
     frozen: progressive.Frozen
+    model: kinds.Config = MODEL
 
     def program(self, lengths, targets_CN, config=PROTOCOL, slots=4, chunk=10, keys=None):
         items = [Assignment(m, "random", i) for i, m in enumerate(lengths)]
         keys = keys or [jax.random.fold_in(jax.random.key(7), i) for i in range(len(items))]
         return CrammingProgram(
-            MODEL, config, self.frozen, items, np.asarray(targets_CN), keys, slots, chunk
+            self.model, config, self.frozen, items, np.asarray(targets_CN), keys, slots, chunk
         )
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from reach_jax.geometry import states
 from reach_jax.geometry.states import SupportConfig
-from tests.models import reference
-from tests.models.tiny import CONFIG, make_params
+from tests.models import mamba_reference, reference
+from tests.models.tiny import CONFIG, MAMBA, make_params
 
 BEGIN = 4
 PARAMS = make_params(CONFIG)
@@ -41,6 +41,16 @@ def test_states_are_the_last_of_the_tokens_after_the_begin_token(tokens_seen):
             inputs_TD = np.asarray(PARAMS["embedding"])[tokens_T]
             want_D = reference.hidden(PARAMS, CONFIG, inputs_TD)[-1]
             np.testing.assert_allclose(state_D, want_D, atol=3e-5)
+
+
+def test_states_of_a_mamba_are_its_own(tokens_seen):
+    params = make_params(MAMBA)
+    config = SupportConfig(lengths=(5,), samples=3)
+    (states_BD,) = states.sample(MAMBA, params, config, BEGIN, jax.random.key(0))
+    for tokens_T, state_D in zip(tokens_seen[0], states_BD, strict=True):
+        inputs_TD = np.asarray(params["embedding"])[tokens_T]
+        want_D = mamba_reference.hidden(params, MAMBA, inputs_TD)[-1]
+        np.testing.assert_allclose(state_D, want_D, atol=3e-5)
 
 
 def test_count_is_exact_when_batches_do_not_divide_it(monkeypatch):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reach_jax.hub import families, loader
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from tests.hub.families import compare
 from tests.hub.families.rewrite import GOLDENS, hf_config, rewritten
 
@@ -30,7 +30,7 @@ def plus(**extra):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_is_there_in_its_shape_and_none_is_as_init_left_it(name):
     loaded = loader.load(GOLDENS / name, "float32")
-    shapes = jax.eval_shape(lambda: decoder.init(loaded.config, jax.random.key(0)))
+    shapes = jax.eval_shape(lambda: kinds.init(loaded.config, jax.random.key(0)))
     chex.assert_trees_all_equal_shapes_and_dtypes(loaded.params, shapes)
     for leaf in jax.tree.leaves(loaded.params):
         assert np.std(leaf) > 0.05
@@ -104,6 +104,12 @@ def test_any_unknown_attribute_is_named(name):
         ("gemma3", "attn_logit_softcapping", 50.0),
         ("gemma3", "final_logit_softcapping", 30.0),
         ("gemma3", "use_bidirectional_attention", True),
+        ("mamba", "hidden_act", "gelu"),
+        ("mamba", "rms_norm", False),
+        ("mamba", "ssm_cfg", {"layer": "Mamba2"}),
+        ("mamba", "d_inner", 48),
+        ("mamba", "time_step_rank", "half"),
+        ("mamba", "architectures", ["FalconMambaForCausalLM"]),
     ],
 )
 def test_a_value_that_is_not_implemented_is_named(name, field, value):
@@ -151,7 +157,7 @@ def head_logits(loaded, head_VD):
     return np.asarray(hidden_TD) @ head_VD.T
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "gpt2", "gpt_neox", "gemma3"])
+@pytest.mark.parametrize("name", ["llama", "qwen2", "gpt2", "gpt_neox", "gemma3", "mamba"])
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("present", [True, False])
 def test_tied_and_untied_heads(name, tied, present, tmp_path):
@@ -199,14 +205,16 @@ def test_a_file_with_a_head_and_no_embedding(tied, tmp_path):
     assert loaded.report.notes
 
 
-@pytest.mark.parametrize(("name", "tied"), [("gpt2", True), ("gemma3", True), ("qwen2", False)])
+@pytest.mark.parametrize(
+    ("name", "tied"), [("gpt2", True), ("gemma3", True), ("mamba", True), ("qwen2", False)]
+)
 def test_an_absent_tying_flag_is_the_default_of_the_class(name, tied):
     hf = hf_config(name)
     hf.pop("tie_word_embeddings")
     assert families.find(hf["model_type"]).config(hf).tied == tied
 
 
-@pytest.mark.parametrize("name", ["gpt2", "qwen2", "gemma3"])
+@pytest.mark.parametrize("name", ["gpt2", "qwen2", "gemma3", "mamba"])
 def test_names_of_a_bare_model_load_as_well(name, tmp_path):
     prefix = families.find(hf_config(name)["model_type"]).PREFIX
 

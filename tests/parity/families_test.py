@@ -45,6 +45,10 @@ CASES = {
             "sliding_attention": PLAIN,
         }
     ),
+    "mamba": cases.mamba(),
+    "mamba_biases_untied": cases.mamba(use_bias=True, tie_word_embeddings=False),
+    "mamba_no_conv_bias": cases.mamba(use_conv_bias=False, residual_in_fp32=False),
+    "mamba_sizes": cases.mamba(conv_kernel=2, state_size=1, time_step_rank="auto", expand=3),
     "gemma3_untied_bias": cases.gemma3(tie_word_embeddings=False, attention_bias=True),
 }
 
@@ -69,7 +73,7 @@ def test_llama3_scaling_near_and_far(length, tmp_path):
     np.testing.assert_allclose(got_TV, want["far_logits"], atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "gpt_neox", "gpt2", "gemma3"])
+@pytest.mark.parametrize("name", ["llama", "qwen2", "gpt_neox", "gpt2", "gemma3", "mamba"])
 def test_bfloat16_is_as_near_to_float32_as_the_reference_is(name, tmp_path):
     """Two roundings of the same float32 model; neither may be much worse."""
     model = cases.build(CASES[name], 303)

@@ -15,16 +15,18 @@ from reach_jax.models import decoder
 from reach_jax.pretrain import train
 from reach_jax.pretrain.corpus import BEGIN_ID
 from sweep_jax.stop import Stop, Stopped
-from tests.models import reference, tiny
+from tests.models import mamba_reference, reference, tiny
 from tests.pretrain.conftest import KEY, MODEL, TRAINING
 
 
 def reference_loss(params, config, tokens_BT):
     """Mean of -log p over every token but each row's first."""
+    hidden = mamba_reference.hidden if config == tiny.MAMBA else reference.hidden
+    head_VD = np.asarray(params["embedding" if config.tied else "head"], np.float64)
     terms = []
     for tokens_T in tokens_BT:
         inputs_TD = np.asarray(params["embedding"])[tokens_T[:-1]]
-        log_p_TV = reference.log_softmax(reference.logits(params, config, inputs_TD))
+        log_p_TV = reference.log_softmax(hidden(params, config, inputs_TD) @ head_VD.T)
         terms += [-log_p_TV[t, token] for t, token in enumerate(tokens_T[1:])]
     return np.mean(terms)
 
@@ -42,6 +44,23 @@ def test_mean_loss_equals_the_mean_of_minus_log_p(tied):
     tokens_BT = np.random.default_rng(0).integers(0, config.vocab_size, (3, 6))
     got = jax.jit(train.mean_loss, static_argnums=0)(config, params, jnp.asarray(tokens_BT))
     np.testing.assert_allclose(got, reference_loss(params, config, tokens_BT), rtol=1e-5)
+
+
+def test_every_parameter_of_a_mamba_gets_the_gradient_of_the_float64_loop():
+    params = tiny.make_params(tiny.MAMBA)
+    tokens_BT = np.random.default_rng(0).integers(0, tiny.MAMBA.vocab_size, (2, 6))
+    value_and_grad = jax.jit(jax.value_and_grad(train.mean_loss, argnums=1), static_argnums=0)
+    loss, grads = value_and_grad(tiny.MAMBA, params, jnp.asarray(tokens_BT))
+    exact = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
+    np.testing.assert_allclose(loss, reference_loss(exact, tiny.MAMBA, tokens_BT), rtol=1e-5)
+    leaves, tree = jax.tree.flatten(exact)
+    for place, (leaf, grad) in enumerate(zip(leaves, jax.tree.leaves(grads), strict=True)):
+        direction = np.asarray(grad, np.float64) / np.linalg.norm(grad)
+        ends = []
+        for sign in (1, -1):
+            moved = [*leaves[:place], leaf + sign * 1e-5 * direction, *leaves[place + 1 :]]
+            ends.append(reference_loss(tree.unflatten(moved), tiny.MAMBA, tokens_BT))
+        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, np.linalg.norm(grad), rtol=1e-3)
 
 
 @pytest.mark.parametrize(("size", "count"), [(3, 1), (5, 1), (215, 71)])

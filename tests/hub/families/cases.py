@@ -61,6 +61,16 @@ GEMMA3 = {
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
     "sliding_window": 4,
 }
+MAMBA = {
+    "vocab_size": 40,
+    "hidden_size": 24,
+    "intermediate_size": 28,
+    "state_size": 5,
+    "num_hidden_layers": 2,
+    "conv_kernel": 4,
+    "time_step_rank": 3,
+    "layer_norm_epsilon": 1e-3,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +106,10 @@ def gemma3(**changes: Any) -> Case:
     return Case("gemma3", "Gemma3TextConfig", "Gemma3ForCausalLM", {**GEMMA3, **changes})
 
 
+def mamba(**changes: Any) -> Case:
+    return Case("mamba", "MambaConfig", "MambaForCausalLM", {**MAMBA, **changes})
+
+
 GOLDENS = {
     "llama": llama(attention_bias=True, mlp_bias=True, rope_parameters=LLAMA3),
     "qwen2": qwen2(tie_word_embeddings=True, rope_parameters={"rope_theta": 1e6}),
@@ -103,6 +117,7 @@ GOLDENS = {
     "gpt_neox_sequential": neox(use_parallel_residual=False, attention_bias=False),
     "gpt2": gpt2(),
     "gemma3": gemma3(),
+    "mamba": mamba(use_bias=True),
 }
 
 
@@ -112,7 +127,8 @@ def build(case: Case, seed: int) -> Any:
     Numbers are bfloat16 ones, so that a file of half the size holds them exactly.
     """
     config = case.config()
-    model = getattr(transformers, case.model)._from_config(config, attn_implementation="eager")
+    how = {} if case.family == "mamba" else {"attn_implementation": "eager"}
+    model = getattr(transformers, case.model)._from_config(config, **how)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -152,10 +168,13 @@ def expected(model: Any, seed: int, length: int = 11, prompt: int = 3) -> dict[s
     logits_TV = model(inputs_embeds=inputs).logits[0, prompt - 1 : -1]
     nll = torch.nn.functional.cross_entropy(logits_TV, tokens_T)
     nll.backward()
+    states = list(out.hidden_states)
+    if model.config.model_type == "mamba":  # says what comes out of each layer, not what goes in
+        states = [embedded_TD[None], *states[:-2], states[-1]]
     return {
         "tokens": tokens_T.numpy().astype(np.int32),
         "logits": out.logits[0].numpy(),
-        "states": np.stack([x[0].numpy() for x in out.hidden_states]),
+        "states": np.stack([x[0].numpy() for x in states]),
         "soft": soft_MD.detach().numpy(),
         "nll": nll.detach().numpy(),
         "grad": soft_MD.grad.numpy(),

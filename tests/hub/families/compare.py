@@ -8,18 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from reach_jax.hub.loader import Loaded
-from reach_jax.models import decoder
-from reach_jax.models.config import DecoderConfig
+from reach_jax.models import kinds
 from reach_jax.ops import readout
 
 
 @functools.cache
-def _compiled(config: DecoderConfig, method: str):
-    return jax.jit(functools.partial(decoder.Decoder(config).apply, method=method))
+def _compiled(config: kinds.Config, method: str):
+    return jax.jit(functools.partial(kinds.module(config).apply, method=method))
 
 
 def call(loaded: Loaded, method: str, *arguments):
-    """One of the decoder's methods, compiled once for each config and shape."""
+    """One of the model's methods, compiled once for each config and shape."""
     return _compiled(loaded.config, method)({"params": loaded.params}, *arguments)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reach_jax.hub import loader
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from tests.hub.families import compare
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -53,9 +53,9 @@ def test_steps_with_a_cache_are_the_full_forward(case):
     loaded, want = case
     inputs_TD = inputs(loaded, want)
     T = inputs_TD.shape[0]
-    module, variables = decoder.Decoder(loaded.config), {"params": loaded.params}
+    module, variables = kinds.module(loaded.config), {"params": loaded.params}
     step = jax.jit(functools.partial(module.apply, variables, method="step"))
-    cache, got_TD = decoder.empty_cache(loaded.config, T), []
+    cache, got_TD = kinds.empty_cache(loaded.config, T), []
     for t in range(T):
         state_D, cache = step(inputs_TD[t], jnp.int32(t), cache)
         got_TD.append(state_D)
@@ -85,7 +85,7 @@ def test_a_lane_of_padding_is_finite_and_disturbs_no_other(case):
         hidden_BTD = jax.vmap(one, in_axes=(0, None, 0))(inputs_BTD, jnp.arange(T), valid_BT)
         return jnp.where(valid_BT[..., None], hidden_BTD**2, 0.0).sum(), hidden_BTD
 
-    grad = jax.grad(total, has_aux=True)
+    grad = jax.jit(jax.grad(total, has_aux=True))
     lanes_BTD = jnp.stack([inputs_TD, 50 * inputs_TD[::-1]])
     grad_BTD, hidden_BTD = grad(lanes_BTD, jnp.array([[True] * T, [False] * T]))
     assert np.isfinite(grad_BTD).all()

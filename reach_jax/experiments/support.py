@@ -21,7 +21,7 @@ from reach_jax.bounds.bound import first_bounds
 from reach_jax.experiments import sampling, zoo
 from reach_jax.geometry.moments import ellipsoid
 from reach_jax.geometry.states import SupportConfig
-from reach_jax.models import decoder
+from reach_jax.models import kinds
 from sweep_jax import arrays, atomic, progress, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
@@ -204,7 +204,7 @@ def _vectors(
 ) -> Iterator[np.ndarray]:
     if item.kind == "inputs":
         apply = jax.jit(
-            lambda params, ids: decoder.Decoder(model.config).apply(
+            lambda params, ids: kinds.module(model.config).apply(
                 {"params": params}, ids, method="embed"
             )
         )

@@ -74,7 +74,8 @@ def sample(
         require(len(stream_S) >= longest, "tokens of the text", len(stream_S), f">= {longest}")
     for place, length in enumerate(config.lengths):
         length_key = jax.random.fold_in(key, place)
-        at_once = min(_BATCH_TOKENS // length, _BATCH_SCORES // (model.heads * length**2))
+        scores = getattr(model, "heads", 0) * length**2  # of attention, where there is one
+        at_once = min(_BATCH_TOKENS // length, _BATCH_SCORES // max(scores, 1))
         batch = max(1, min(config.samples, at_once))
         for start in range(0, config.samples, batch):
             batch_key = jax.random.fold_in(length_key, start)
@@ -94,7 +95,7 @@ def sample(
 
 
 def last_state(
-    model: DecoderConfig, params: decoder.Params, tokens_T: np.ndarray
+    model: kinds.Config, params: Params, tokens_T: np.ndarray
 ) -> np.ndarray:
     """The post-norm state (D,) at the last of the tokens."""
     return np.asarray(_last_states(model, params, jnp.asarray(tokens_T, jnp.int32)[None]))[0]

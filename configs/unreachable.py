@@ -1,7 +1,7 @@
 """Tokens that no prompt can ever make the argmax, each decided with a proof.
 
-Papers:   Low-Rank Softmax Can Have Unargmaxable Classes in Theory but Rarely in Practice (Grivas et
-          al., ACL 2022); Stolen Probability (Demeter et al., ACL 2020).
+Papers:   Grivas et al., Low-Rank Softmax Can Have Unargmaxable Classes in Theory but Rarely in
+          Practice (ACL 2022); Demeter et al., Stolen Probability (ACL 2020).
 Command:  python launch.py --config=configs/unreachable.py
           python launch.py --config=configs/unreachable.py --config.source.path=models/smollm2-135m \
             --config.axes.blocks=12

@@ -145,7 +145,9 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
                 "top": order,
                 "top_texts": [repr(model.text([token])) for token in order.tolist()],
             }
-            context.store.write(cell, Result("ok", metrics, 0.0, took), origin, {"counts": counts_V})
+            context.store.write(
+                cell, Result("ok", metrics, 0.0, took), origin, {"counts": counts_V}
+            )
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
@@ -196,9 +198,7 @@ def _points(s: Settings, item: Item) -> int:
     return states if item.region == "states" else s.points
 
 
-def _draws(
-    s: Settings, model: zoo.Model, found: sampling.Measured, item: Item
-) -> Iterator[Any]:
+def _draws(s: Settings, model: zoo.Model, found: sampling.Measured, item: Item) -> Iterator[Any]:
     """The points of a region; the key knows nothing of the rule, so both rules see the same."""
     if item.region == "states":
         yield from sampling.batches(model, s.support, s.seed)
@@ -224,7 +224,7 @@ def _summary(shares: dict[tuple[str, str], token_cells.Shares]) -> pd.DataFrame:
             "hold half": value.holding(0.5),
             "hold 90 %": value.holding(0.9),
             "largest": float(value.share_V.max()),
-            "never hit: share at most": float(value.high_V.min()),
+            "least upper end": float(value.high_V.min()),
             "mean -ln share, hit": value.mean_log_share,
             "all, at least": value.least_mean_log_share,
         }
@@ -244,9 +244,7 @@ def _top(shares: dict[tuple[str, str], token_cells.Shares], names: dict[int, str
     return pd.DataFrame(rows)
 
 
-def _write_intervals(
-    shares: dict[tuple[str, str], token_cells.Shares], context: Context
-) -> None:
+def _write_intervals(shares: dict[tuple[str, str], token_cells.Shares], context: Context) -> None:
     """shares.csv: the interval of every token, hit or not."""
     parts = [
         pd.DataFrame(
@@ -278,8 +276,8 @@ def _speed_line(context: Context) -> str:
     if kept is None:
         return "speed was not measured"
     return (
-        f"counting runs at {kept['gflops']:.0f} GFLOP/s, {100 * kept['share']:.0f} % of a bare matrix"
-        f" product of the same tiles ({kept['matmul_gflops']:.0f} GFLOP/s, in turn)"
+        f"counting runs at {kept['gflops']:.0f} GFLOP/s, {100 * kept['share']:.0f} % of a bare"
+        f" matrix product of the same tiles ({kept['matmul_gflops']:.0f} GFLOP/s, in turn)"
     )
 
 

@@ -22,9 +22,7 @@ ties go to the lowest token id, so of equal rows only the lowest can win. Exact 
 a margin below the rounding of the model's own logits can go either way in it."""
 
 
-def write(
-    tolerance: float, items: Sequence[Any], cells: Sequence[Cell], context: Context
-) -> str:
+def write(tolerance: float, items: Sequence[Any], cells: Sequence[Cell], context: Context) -> str:
     """Writes table.csv, tokens.csv and report.html; returns the text to print."""
     frame = table(context.store, cells)
     write_table(frame, context.workdir)

@@ -170,9 +170,7 @@ def shares(counts_V: np.ndarray, confidence: float = 0.95) -> Shares:
     tail = (1 - confidence) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(counts > 0, stats.beta.ppf(tail, counts, points - counts + 1), 0.0)
-        high = np.where(
-            counts < points, stats.beta.ppf(1 - tail, counts + 1, points - counts), 1.0
-        )
+        high = np.where(counts < points, stats.beta.ppf(1 - tail, counts + 1, points - counts), 1.0)
     high = np.where(counts == 0, -np.expm1(np.log1p(-confidence) / points), high)
     return Shares(points, counts / points, low, high)
 

@@ -3,7 +3,7 @@
 Tokens are rows g_j of a matrix, states are vectors x of a box. The margin of token i at x is
 `min_j (g_i - g_j).x`, and its greatest value over the box is, by duality of linear programs,
 
-    max_x min_j (g_i - g_j).x  =  min_w h(g_i - sum_j w_j g_j),   h(r) = sum_d max(lo_d r_d, hi_d r_d)
+    max_x min_j (g_i - g_j).x  =  min_w h(g_i - sum_j w_j g_j), h(r) = sum_d max(lo_d r_d, hi_d r_d)
 
 over weights w >= 0 with sum 1. So an x with a margin > 0 proves the token reachable, and weights
 with h <= 0 prove that no state of the box prefers it. Either is checked here in float64 from the
@@ -219,7 +219,7 @@ def _program(
             "time_limit": seconds,
         },
     )
-    if found.status != 0:
+    if found.status != 0 or found.x is None:
         return None, None, str(found.message).split("\n")[0]
     weights_J = np.maximum(-found.ineqlin.marginals / size_J, 0)
     total = weights_J.sum()

@@ -94,8 +94,6 @@ def sample(
             yield np.asarray(states_BD)[: config.samples - start]
 
 
-def last_state(
-    model: kinds.Config, params: Params, tokens_T: np.ndarray
-) -> np.ndarray:
+def last_state(model: kinds.Config, params: Params, tokens_T: np.ndarray) -> np.ndarray:
     """The post-norm state (D,) at the last of the tokens."""
     return np.asarray(_last_states(model, params, jnp.asarray(tokens_T, jnp.int32)[None]))[0]

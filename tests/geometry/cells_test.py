@@ -1,4 +1,4 @@
-"""Winners and counts against plain NumPy, intervals against binomial tails, shares with a formula."""
+"""Winners and counts against NumPy, intervals against binomial tails, shares with a formula."""
 
 import jax
 import jax.numpy as jnp

@@ -47,5 +47,5 @@ def test_pixels_are_the_argmax_where_they_are():
 def test_bad_input_is_named(states, margin, message):
     with pytest.raises(ValueError, match=message):
         plane.through(states, margin)
-    with pytest.raises(ValueError, match="^pixels = 0"):
+    with pytest.raises(ValueError, match=r"^pixels = 0"):
         plane.tokens(plane.through(STATES, 0.1), np.ones((2, 7)), 0)

@@ -94,7 +94,7 @@ def test_the_text_may_be_just_long_enough(tokens_seen):
     config = SupportConfig(lengths=(6,), samples=3)
     list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), np.arange(6)))
     np.testing.assert_array_equal(tokens_seen[0], np.tile(np.arange(6), (3, 1)))
-    with pytest.raises(ValueError, match="^tokens of the text = 5"):
+    with pytest.raises(ValueError, match=r"^tokens of the text = 5"):
         next(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), np.arange(5)))
 
 

@@ -124,7 +124,7 @@ def test_bad_batches_are_refused_and_leave_no_trace(batch, message):
 
 
 def test_no_dimensions_are_refused():
-    with pytest.raises(ValueError, match="^width = 0"):
+    with pytest.raises(ValueError, match=r"^width = 0"):
         Measure(0)
 
 

@@ -87,7 +87,9 @@ def test_in_a_box_they_are_those_of_the_whole_linear_program(biased, cheap):
 def test_linear_programs_alone_agree_with_all_stages(monkeypatch):
     rows = head(80, 4, seed=5)
     with_tries = status(problem(rows))
-    monkeypatch.setattr(separation, "_polished", lambda p, token, others, weights: (others, weights))
+    monkeypatch.setattr(
+        separation, "_polished", lambda p, token, others, weights: (others, weights)
+    )
     monkeypatch.setattr(unreachable._Decisions, "direct", lambda self, places, settings: None)
     np.testing.assert_array_equal(status(problem(rows), PROGRAMS_ONLY), with_tries)
     assert {"reachable", "unreachable"} == set(with_tries.tolist())

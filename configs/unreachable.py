@@ -3,8 +3,8 @@
 Papers:   Grivas et al., Low-Rank Softmax Can Have Unargmaxable Classes in Theory but Rarely in
           Practice (ACL 2022); Demeter et al., Stolen Probability (ACL 2020).
 Command:  python launch.py --config=configs/unreachable.py
-          python launch.py --config=configs/unreachable.py --config.source.path=models/smollm2-135m \
-            --config.axes.blocks=12
+          python launch.py --config=configs/unreachable.py --config.axes.blocks=12 \
+            --config.source.path=models/smollm2-135m
           python launch.py --config=configs/unreachable.py:smoke   # seconds
 Expected: the quick model's 512 tokens in under a minute on 2 CPU cores, training apart;
           docs/results/unreachable.md.

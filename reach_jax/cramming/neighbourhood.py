@@ -14,6 +14,7 @@ one there. Both take the lowest id among exact ties. `certificate.py` decodes so
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -153,11 +154,18 @@ def _random(
     case: Case, key: jax.Array, samples: int, used_1M1: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Uniform in the unit cube and in the unit ball of the used coordinates, (B, M, D) each."""
-    shape = (samples, *case.prompt_MD.shape)
+    M, D = case.prompt_MD.shape
     cube_key, ball_key, radius_key = jax.random.split(key, 3)
-    cube_BMD = jax.random.uniform(cube_key, shape, minval=-1.0, maxval=1.0) * used_1M1
-    normal_BMD = jax.random.normal(ball_key, shape) * used_1M1
-    dimensions = (case.used * shape[-1]).astype(jnp.float32)
+
+    def rows(draw: Callable[[jax.Array], jax.Array], key: jax.Array) -> jax.Array:
+        """A key a row, counted from the end, so that no number depends on the padding."""
+        keys_M = jax.vmap(lambda row: jax.random.fold_in(key, M - 1 - row))(jnp.arange(M))
+        return jax.vmap(draw, out_axes=1)(keys_M) * used_1M1
+
+    shape = (samples, D)
+    cube_BMD = rows(lambda k: jax.random.uniform(k, shape, minval=-1.0, maxval=1.0), cube_key)
+    normal_BMD = rows(lambda k: jax.random.normal(k, shape), ball_key)
+    dimensions = (case.used * D).astype(jnp.float32)
     radius_B = jax.random.uniform(radius_key, (samples,)) ** (1 / dimensions)
     scale_B = radius_B / _norms(normal_BMD)[1]
     return cube_BMD, normal_BMD * scale_B[:, None, None]

@@ -170,9 +170,9 @@ def test_padding_and_batches_change_nothing(setup):
     seen = []
     for slots, bucket, batch in [(1, 8, 48), (2, 8, 1000)]:
         of = subject(MODEL, setup.frozen.params, slots, bucket, prefix)
-        directed = dataclasses.replace(CONFIG, batch=batch)
-        seen.append(certify(of, x, 3, directed)[0])
-    for name in ("eps_cube_directed", "eps_ball_directed", "eps_cube_first_order", "bits_used"):
+        seen.append(certify(of, x, 3, dataclasses.replace(CONFIG, batch=batch))[0])
+    assert seen[0].keys() == seen[1].keys()
+    for name in seen[0]:  # no eps is moved by a rounding error across a step of its grid
         np.testing.assert_allclose(seen[0][name], seen[1][name], rtol=1e-3, err_msg=name)
 
 

@@ -47,7 +47,7 @@ def write(settings: CertificateConfig, cells: Sequence[Cell], context: Context) 
         f" stored, {int((frame['n'] == 0).sum())} emit no token of their target,"
         f" {int(reached['tied'].sum())} hang on a tie. {int(reached['decodes_agree'].sum())} of"
         f" {int(reached['decoded'].sum())} points decoded for real did as the teacher-forced check"
-        f" said. Points per prompt and norm: {settings.samples} random, {settings.directed} directed"
+        f" said. Points a prompt and norm: {settings.samples} random, {settings.directed} directed"
     )
     tables = {
         "margins": _grouped(reached, _margins),

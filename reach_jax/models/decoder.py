@@ -109,6 +109,32 @@ class Decoder(nn.Module):
         )
         return self.final_norm(x_1D)[0], cache
 
+    def prefill(
+        self, inputs_PD: jax.Array, cache: Cache, full: bool = False
+    ) -> tuple[jax.Array, Cache]:
+        """States (P, D) of the first P positions at once, and the cache with their slots filled.
+
+        Args:
+          inputs_PD: what stands at positions 0..P-1.
+          cache: an empty one.
+          full: each of the P positions sees all of them, as in a prefix language model; else
+            itself and those before it, as `P` calls of `step` would have it.
+
+        Raises:
+          ValueError: P is more than the cache's slots, or `full` in a model with windows.
+        """
+        P, slots = inputs_PD.shape[0], cache.keys.shape[1]
+        require(slots >= P, "inputs_PD", P, f"at most the {slots} slots of the cache")
+        local, positions_P = None, jnp.arange(P)
+        if any(self.config.local_layers):
+            require(not full, "full", full, "False where layers see only a window")
+            window_PS = masks.prefix(P, slots, False, self.config.window)
+            local = self._view(positions_P, window_PS, local=True)
+        everywhere = self._view(positions_P, masks.prefix(P, slots, full))
+        x_PD = self._placed(inputs_PD, positions_P, slots)
+        x_PD, cache = self.layers(x_PD, Context(everywhere, local, 0), cache, self._is_local())
+        return self.final_norm(x_PD), cache
+
     def __call__(self, tokens_T: jax.Array) -> jax.Array:
         """Logits (T, V) of a plain token sequence: the whole model, as `init` needs it."""
         T = tokens_T.shape[0]

@@ -70,9 +70,8 @@ class Layer(nn.Module):
     def _into(self, x_TD: jax.Array, name: str) -> jax.Array:
         c = self.config
         kernel_DI = kernel(self, name, (c.width, c.inner), c.width)
-        return mlp.affine(
-            x_TD, kernel_DI, bias(self, name + "_bias", (c.inner,), c.projection_bias)
-        )
+        bias_I = bias(self, name + "_bias", (c.inner,), c.projection_bias)
+        return mlp.affine(x_TD, kernel_DI, bias_I)
 
     def _selection(self, u_TI: jax.Array) -> tuple[jax.Array, ...]:
         """Time steps and the space's a, b, c, d; those that decide on forgetting in float32."""

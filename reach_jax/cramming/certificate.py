@@ -169,7 +169,7 @@ def certify(
     metrics["decoded"] = len(inside) + len(outside)
     metrics["decodes_agree"] = sum(inside) + sum(outside)
     metrics |= _place(prompt_MD, subject.inputs)
-    metrics |= _bits(prompt_MD, n, model.vocab_size, float(found.held_G[0]))
+    metrics |= _bits(prompt_MD, n, model.vocab_size, metrics["eps_cube"])
     witnesses = {f"witness_{k}": x[-m:] for k, x in zip(NORMS, found.witness_2MD, strict=True)}
     return metrics, {"margins": margins_N, **witnesses}
 
@@ -209,6 +209,7 @@ def _eps(found: neighbourhood.Explored, scale: float) -> dict[str, Any]:
     values = dict(zip(neighbourhood.GROUPS, found.held_G, strict=True))
     for norm, refuted, estimate in zip(NORMS, found.refuted_2, found.first_order_2, strict=True):
         values |= {f"{norm}_refuted": refuted, f"{norm}_first_order": estimate}
+        values[norm] = min(values[f"{norm}_random"], values[f"{norm}_directed"])
     eps: dict[str, Any] = {f"eps_{name}": float(value) for name, value in values.items()}
     eps |= {f"{name}_rel": value / scale for name, value in eps.items()}
     return eps | {"eps_at_end": bool(found.at_end_G.any())}

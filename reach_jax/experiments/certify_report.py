@@ -26,7 +26,8 @@ not accessible at this eps or above with this prompt; a fact, up to rounding, an
 First order is an estimate from margins and gradients. cube: l_inf, the paper's grid of cubes of
 side eps; ball: l_2. In standard deviations of the input embeddings."""
 BITS = """Bits of text that a coordinate carries, n ln V / (m D ln 2), beside the bits that it is
-stored in, and log2(1 + 2 r/eps) of the ball bound at the largest eps that random points held."""
+stored in, and log2(1 + 2 r/eps) of the ball bound at the largest eps of the cube at which no tried
+point failed."""
 PLACE = """The greatest norm among a prompt's vectors, over the greatest among the model's own input
 vectors, and the share of a prompt's coordinates that lie inside their box. Bounds measured on the
 support of real inputs hold only for prompts inside it."""

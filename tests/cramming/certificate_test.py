@@ -235,8 +235,8 @@ def test_place_and_bits(setup):
     assert 0.5 <= metrics["inside_box"] < 1  # the mean lies inside, its neighbour in part
     np.testing.assert_allclose(metrics["bits_used"], 6 * math.log2(40) / (2 * 16))
     assert metrics["bits_stored"] == 32
-    eps = metrics["eps_cube_random"]
-    assert eps > 0
+    eps = metrics["eps_cube"]
+    assert 0 < eps == min(metrics["eps_cube_random"], metrics["eps_cube_directed"])
     np.testing.assert_allclose(
         metrics["bits_at_eps"], np.log2(1 + 2 * np.abs(x).max() / eps), rtol=1e-6
     )

@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+import transformers
 from torch.nn import functional as F
 
 from configs import reach_quick
@@ -216,6 +217,41 @@ def choose_threads(mirror: Llama, text: np.ndarray, scale: float) -> int:
     return best
 
 
+def usual_step(model: Llama, text: np.ndarray, scale: float, repeats: int = 60) -> list[float]:
+    """Process seconds of a step at 12 tokens: the peer's lean model, then transformers' own."""
+    c = model.c
+    usual = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=c.vocab_size,
+            hidden_size=c.width,
+            intermediate_size=c.mlp_width,
+            num_hidden_layers=c.layers,
+            num_attention_heads=c.heads,
+            num_key_value_heads=c.kv_heads,
+            tie_word_embeddings=True,
+        )
+    ).requires_grad_(False)  # random weights: speed does not depend on what was learned
+    given, wanted = model.embedding[torch.tensor(text[:11]).long()], torch.tensor(text[1:12]).long()
+    prompt = (torch.randn(1, c.width) * scale).requires_grad_(True)
+    optimizer = torch.optim.AdamW([prompt], lr=RATE, betas=(0.9, 0.9), weight_decay=0.01)
+    calls = (
+        lambda x: model(x, len(wanted)),
+        lambda x: usual(inputs_embeds=x[None], use_cache=False).logits[0, 1:],
+    )
+    times: list[list[float]] = [[], []]
+    for repeat in range(repeats):
+        for call, taken in zip(calls, times, strict=True):
+            begun = time.process_time()
+            logits = call(torch.cat([prompt, given]))
+            int((logits.argmax(-1) == wanted).sum())
+            optimizer.zero_grad()
+            F.cross_entropy(logits, wanted).backward()
+            optimizer.step()
+            if repeat >= 10:
+                taken.append(time.process_time() - begun)
+    return [statistics.median(taken) for taken in times]
+
+
 def describe(values: list[int] | np.ndarray) -> str:
     """n50 with its exact interval."""
     found = thresholds.n50(values, np.zeros(len(values), bool))
@@ -242,6 +278,11 @@ def main() -> None:
         f"largest difference of logits, ours and the peer's: {check_mirror(mirror, s, model):.1e}"
     )
     choose_threads(mirror, texts[0], scale)
+    lean, usual = usual_step(mirror, texts[0], scale)
+    print(
+        f"a step at 12 tokens: the peer's lean model {1e3 * lean:.2f} ms cpu, transformers' own"
+        f" {1e3 * usual:.2f} ms: {usual / lean:.1f} times (not the peer below; for scale)"
+    )
     program = make_program(s, model, texts)
     first, cold_wall, cold_cpu = ours(s, program)
     print(f"ours with compilation: {cold_wall:.1f} s wall, {cold_cpu:.1f} s cpu")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
@@ -93,12 +93,9 @@ def token_plane(
     other = len(names)
     image_YX = np.vectorize(lambda token: place_of.get(int(token), other))(tokens_YX)
     colours = [_PALETTE[i % len(_PALETTE)] for i in range(other)]
-    if other > len(_PALETTE):  # the same colours again, lighter
-        mixed = matplotlib.colors.to_rgb
-        colours = [
-            c if i < len(_PALETTE) else tuple(0.5 + 0.5 * v for v in mixed(c))
-            for i, c in enumerate(colours)
-        ]
+    for i in range(len(_PALETTE), other):  # the same colours again, lighter
+        r, g, b = to_rgb(colours[i])
+        colours[i] = to_hex((0.5 + 0.5 * r, 0.5 + 0.5 * g, 0.5 + 0.5 * b))
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         fig = Figure(figsize=(7.6, 4.6), layout="constrained")
         ax = fig.subplots()

@@ -48,7 +48,9 @@ def _settings(config: ConfigDict) -> tuple[zoo.Choice, PlaneConfig]:
 
 def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     """Refuses what cannot run, with ValueError, before any device work."""
-    zoo.describe(_settings(config)[0])
+    chosen, _ = _settings(config)
+    zoo.describe(chosen)
+    zoo.check_tokenizer(chosen, "config.plane.prompts")
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:

@@ -91,6 +91,13 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     if model is not None and getattr(model, "learned_positions", False):
         longest = 1 + max(item.length for item in items)
         require(longest <= model.context, "config.axes.lengths", longest, f"<= {model.context}")
+    if any(item.kind == "text" for item in items):
+        zoo.check_tokenizer(s.choice, "config.axes.kinds = text")
+    if any(item.kind == "prompts" for item in items):
+        found = _stored_prompts(Path(s.prompts))
+        if model is not None:
+            shape = arrays.read_manifest(found[0])["prompt"][0]
+            require(shape[1:] == (model.width,), "config.prompts.workdir", s.prompts, _fit(model))
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
@@ -212,7 +219,7 @@ def _vectors(
             ids = jnp.arange(start, min(start + _ROWS, model.tokens))
             yield np.asarray(apply(model.params, ids), np.float32)
     elif item.kind == "prompts":
-        yield from _prompts(Path(s.prompts), model.config.width)
+        yield from _prompts(Path(s.prompts), model.config)
     else:
         config = SupportConfig((item.length,), s.samples)
         text_S = stream_S if item.kind == "text" else None
@@ -220,19 +227,26 @@ def _vectors(
         yield from sampling.batches(model, config, (s.seed + item.length) % 2**32, text_S)
 
 
-def _prompts(workdir: Path, width: int) -> Iterator[np.ndarray]:
-    """Every prompt that a reachability run confirmed a text for."""
-    found = 0
+def _stored_prompts(workdir: Path) -> list[Path]:
+    """Where a reachability run keeps every prompt that it confirmed a text for."""
+    found = []
     for path in sorted((workdir / "cells").glob("*.json")):
         record = atomic.read_json(path) or {}
-        if record.get("status") == "failed" or "prompt" not in record.get("arrays", []):
-            continue
-        prompt_MD = arrays.restore(workdir / "arrays" / path.stem)["prompt"]
-        fits = prompt_MD.ndim == 2 and prompt_MD.shape[1] == width
-        require(fits, f"prompt of {path.stem}", prompt_MD.shape, f"(M, {width}), as the model")
-        found += len(prompt_MD)
+        if record.get("status") != "failed" and "prompt" in record.get("arrays", []):
+            found.append(workdir / "arrays" / path.stem)
+    require(len(found) > 0, "config.prompts.workdir", str(workdir), "at least one stored prompt")
+    return found
+
+
+def _prompts(workdir: Path, model: Any) -> Iterator[np.ndarray]:
+    for directory in _stored_prompts(workdir):
+        prompt_MD = arrays.restore(directory)["prompt"]
+        require(prompt_MD.shape[1:] == (model.width,), str(directory), prompt_MD.shape, _fit(model))
         yield prompt_MD
-    require(found > 0, f"prompts in {workdir}", found, "at least one stored prompt")
+
+
+def _fit(model: Any) -> str:
+    return f"prompts of width {model.width}, as the model has"
 
 
 def _growth(context: Context, done: Sequence[Cell], card: dict[str, Any]) -> pd.DataFrame:

@@ -89,6 +89,8 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     if model is not None:
         most = max(item.blocks for item in found)
         require(most <= model.vocab_size, "config.axes.blocks", most, f"<= {model.vocab_size}")
+    if any(item.bias == "unigram" for item in found):
+        zoo.check_tokenizer(s.choice, "config.axes.biases = unigram")
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:

@@ -91,7 +91,7 @@ def _listed(item: Any, cell: Cell, context: Context) -> pd.DataFrame:
     kept = context.store.arrays(cell)
     texts = (context.store.read(cell) or {})["metrics"]["texts"]
     reasons = bytes(kept["reasons"]).decode().split("\n")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for place in np.flatnonzero(kept["status"] != 0).tolist():
         others = slice(*kept["starts"][place : place + 2])
         order = np.argsort(-kept["weights"][others])[:3]

@@ -8,8 +8,6 @@ cell that no point hit is empty (`unreachable`).
 """
 
 import dataclasses
-import functools
-import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -21,7 +19,7 @@ from scipy import stats
 
 from sweep_jax.checks import require
 
-_TILE = 512  # points whose logits are alive at once
+TILE = 512  # points whose logits are alive at once
 _CHUNK = 1024  # rows of the head that they meet at once
 
 
@@ -72,7 +70,7 @@ def winners(points_ND: jax.Array, head: Head) -> jax.Array:
     N is a multiple of `min(N, 512)`.
     """
     N, D = points_ND.shape
-    tile = min(N, _TILE)
+    tile = min(N, TILE)
     starts_K = jnp.arange(head.rows_KCD.shape[0], dtype=jnp.int32) * head.rows_KCD.shape[1]
 
     def one(points_TD: jax.Array) -> jax.Array:
@@ -118,7 +116,7 @@ def count(batches: Iterable[ArrayLike], head: Head, vocabulary: int) -> np.ndarr
         N = points_ND.shape[0]
         if N == 0:
             continue
-        tail = -N % _TILE if N > _TILE else 0  # points repeated, not counted
+        tail = -N % TILE if N > TILE else 0  # points repeated, not counted
         ids_N = np.asarray(winners(jnp.pad(points_ND, ((0, tail), (0, 0)), mode="edge"), head))[:N]
         counts_V += np.bincount(ids_N, minlength=vocabulary)
     return counts_V
@@ -173,42 +171,3 @@ def shares(counts_V: np.ndarray, confidence: float = 0.95) -> Shares:
         high = np.where(counts < points, stats.beta.ppf(1 - tail, counts + 1, points - counts), 1.0)
     high = np.where(counts == 0, -np.expm1(np.log1p(-confidence) / points), high)
     return Shares(points, counts / points, low, high)
-
-
-class Speed(NamedTuple):
-    """The counting loop beside a bare matrix product of the same tile sizes, in one process."""
-
-    gflops: float
-    matmul_gflops: float
-
-    @property
-    def share(self) -> float:
-        """The loop's rate over the product's."""
-        return self.gflops / self.matmul_gflops
-
-
-def measure_speed(points_ND: ArrayLike, head: Head, repeats: int = 5) -> Speed:
-    """Times `winners` and the matrix product alone, in turn; the median of each.
-
-    The product is points x head rows in the tile sizes of the loop, its result written out and
-    thrown away, so that both do the same multiply-adds.
-    """
-    points = jnp.asarray(points_ND, jnp.float32)
-    points = points[: max(len(points) // _TILE * _TILE, min(len(points), _TILE))]
-    N, D = points.shape
-    tile, (K, C, _) = min(N, _TILE), head.rows_KCD.shape
-    rows_CD, points_TD = head.rows_KCD[0], points[:tile]
-    product = jax.jit(functools.partial(jnp.einsum, "cd,td->ct"))
-    for warm in (winners(points, head), product(rows_CD, points_TD)):
-        warm.block_until_ready()
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(repeats):
-        start = time.perf_counter()
-        winners(points, head).block_until_ready()
-        middle = time.perf_counter()
-        for _ in range(K * N // tile):
-            product(rows_CD, points_TD).block_until_ready()
-        times[0].append(middle - start)
-        times[1].append(time.perf_counter() - middle)
-    loop, bare = (float(np.median(t)) for t in times)
-    return Speed(2e-9 * N * K * C * D / loop, 2e-9 * N * K * C * D / bare)

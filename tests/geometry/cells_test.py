@@ -86,13 +86,6 @@ def test_summaries():
     assert found.least_mean_log_share < -np.log(np.r_[found.share_V[[0, 2, 3]], 1e-9]).mean()
 
 
-def test_speed_is_that_of_both():
-    head = cells.chunked(RNG.standard_normal((1000, 8)))
-    speed = cells.measure_speed(RNG.standard_normal((1100, 8)), head, repeats=2)
-    assert speed.gflops > 0
-    assert speed.share == speed.gflops / speed.matmul_gflops
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

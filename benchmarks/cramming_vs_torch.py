@@ -143,7 +143,11 @@ def peer(model: Llama, texts: np.ndarray, m: int, scale: float, deadline: float)
     begun, begun_cpu = time.perf_counter(), time.process_time()
     found = Sweep([0] * len(texts), 0, 0, 0.0, 0.0, [], False)
 
+    shares: dict[int, float] = {}
+
     def share(n: int) -> float:
+        if n in shares:  # the published program would cram them again
+            return shares[n]
         wins = 0
         for i, text in enumerate(texts):
             if time.perf_counter() > deadline:
@@ -153,13 +157,14 @@ def peer(model: Llama, texts: np.ndarray, m: int, scale: float, deadline: float)
             wins, found.steps, found.runs = wins + ok, found.steps + steps, found.runs + 1
             found.reached[i] = max(found.reached[i], n * ok)
         found.lengths.append(n)
-        return wins / len(texts)
+        shares[n] = wins / len(texts)
+        return shares[n]
 
     n = start = max(SHORTEST, m + 1)
     while share(n) > 0.9:
         n += COARSE
     n = max(start, n - COARSE) + FINE
-    while n not in found.lengths and share(n) >= 0.1:
+    while share(n) >= 0.1:
         n += FINE
     found.wall, found.cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
     return found

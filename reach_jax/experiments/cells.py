@@ -264,7 +264,7 @@ def _write_intervals(shares: dict[tuple[str, str], token_cells.Shares], context:
 
 def _show_speed(head: token_cells.Head, context: Context) -> None:
     """Times the counting loop beside this machine's matrix products, prints it and keeps it."""
-    speed = cells_speed.measure(head)
+    speed = cells_speed.measure(head, square=cells_speed.SQUARE)
     kept = {
         "gflops": float(np.median(speed.loop_R)),
         "square_gflops": float(np.median(speed.square_R)),

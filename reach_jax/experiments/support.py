@@ -167,6 +167,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     parts.append(_plain(shown))
     figs = []
     if not growth.empty:
+        atomic.write_text(context.workdir / "growth.csv", growth.to_csv(index=False))
         drawn = geometry_figures.c_against_length(growth)
         figs = [("C against the greatest length", figures.save(drawn, _stem(context))[1])]
         parts.append(_plain(growth))

@@ -11,6 +11,7 @@ import pandas as pd
 from reach_jax.analysis import figures, summary, thresholds
 from reach_jax.bounds.bound import Bound, first_bounds
 from reach_jax.bounds.packing import threshold
+from reach_jax.experiments import zoo
 from reach_jax.experiments.settings import Settings
 from sweep_jax import provenance
 from sweep_jax.cells import Cell
@@ -30,7 +31,7 @@ def write(
     s: Settings,
     cells: Sequence[Cell],
     context: Context,
-    card: dict[str, Any],
+    known: zoo.Known,
     support: dict[str, Any],
 ) -> str:
     """Writes table.csv, table.parquet, figures/ and report.html; returns the text to print."""
@@ -40,12 +41,12 @@ def write(
     stored = f"{len(frame)} of {len(cells)} cells are stored"
     if frame.empty or (frame["status"] == "failed").all():
         return f"{stored} in {workdir}; nothing to report yet"
-    bounds = _bounds(s, store, cells, support)
+    bounds = _bounds(known.tokens, store, cells, support)
     n50s = summary.n50_frame(frame)
     lines = summary.line_frame(frame, s.seed)
     ratios = summary.ratio_frame(lines, bounds)
     limits = _limits(bounds, sorted(set(n50s["prompt_length"])))
-    plots = _figures(s, frame, n50s, lines, bounds, workdir / "figures")
+    plots = _figures(known.tokens, frame, n50s, lines, bounds, workdir / "figures")
     trusted = frame[frame["status"] != "failed"]
     unconfirmed = int((~trusted["confirmed"].astype(bool)).sum())
     proof = (
@@ -54,15 +55,20 @@ def write(
     )
     compact = _compact(ratios)
     shown = lines.drop(columns=[c for c in ("reason", "left_out") if not lines[c].any()])
+    card = known.card
+    loss = ""
+    if "heldout_loss" in card:
+        loss = f", {card['heldout_loss']:.3f} nats a token on held-out text"
+    weights = " (quantised weights)" if card["quantised"] else ""
     model = (
-        f"model: {card['parameters']:,} parameters, {card['heldout_loss']:.3f} nats a token on"
-        f" held-out text; support of {support['count']} states: r_inf {support['r_inf']:.3g},"
+        f"model: {known.name}{weights}, {card['parameters']:,} parameters{loss}; support of"
+        f" {support['count']} states: r_inf {support['r_inf']:.3g},"
         f" r_2 {support['r_2']:.3g}, cosine mean {support['mean_cosine']:.2f},"
         f" least {support['least_cosine']:.2f}"
     )
     write_report(
         workdir / "report.html",
-        "Reachable length of a small transformer",
+        f"Reachable length of {known.name}",
         LEAD,
         [
             Section(
@@ -105,13 +111,12 @@ def write(
 
 
 def _bounds(
-    s: Settings, store: Store, cells: Sequence[Cell], support: dict[str, Any]
+    vocabulary: int, store: Store, cells: Sequence[Cell], support: dict[str, Any]
 ) -> list[Bound]:
     """Every first bound for the box of the prompts found, and ball and box of the states too."""
     done = store.done(cells)
     prompts_PD = np.concatenate([store.arrays(cell)["prompt"] for cell in done])
     lo_D, hi_D = prompts_PD.min(axis=0), prompts_PD.max(axis=0)
-    vocabulary = s.model.vocab_size
     own = first_bounds(lo_D, hi_D, vocabulary, prompts_PD.dtype, "prompts")
     states = first_bounds(support["lo_D"], support["hi_D"], vocabulary, prompts_PD.dtype, "outputs")
     published = [b for b in states if b.name.startswith(("ball", "box"))]
@@ -152,7 +157,7 @@ def _compact(ratios: pd.DataFrame) -> pd.DataFrame:
 
 
 def _figures(
-    s: Settings,
+    vocabulary: int,
     frame: pd.DataFrame,
     n50s: pd.DataFrame,
     lines: pd.DataFrame,
@@ -177,7 +182,7 @@ def _figures(
     }
     if "random" in curves:
         grid = next(b for b in bounds if b.name == "float grid")
-        made["fraction"] = figures.reachable_fraction(curves["random"], grid, s.model.vocab_size)
+        made["fraction"] = figures.reachable_fraction(curves["random"], grid, vocabulary)
     return {name: figures.save(figure, directory / name)[1] for name, figure in made.items()}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from ml_collections import ConfigDict
 
 from reach_jax.cramming.settings import Assignment, CrammingConfig
+from reach_jax.experiments import zoo
+from reach_jax.experiments.texts import Texts
 from reach_jax.geometry.states import SupportConfig
-from reach_jax.models import kinds
-from reach_jax.pretrain.quick import QuickModelConfig, resolve_quick
 from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 
@@ -34,15 +34,16 @@ class Settings:
     """Everything the experiment reads."""
 
     seed: int
-    quick: QuickModelConfig
+    choice: zoo.Choice
+    texts: Texts
     support: SupportConfig
     cramming: CrammingConfig
     execution: Execution
 
-    @property
-    def model(self) -> kinds.Config:
-        """The model that is crammed."""
-        return self.quick.model
+
+# What a configuration without these sections means.
+_QUICK = {"path": zoo.QUICK, "dtype": zoo.AS_STORED, "offline": False}
+_TEXTS = {"text": "quick", "words": "wordfreq"}
 
 
 def settings(config: ConfigDict) -> Settings:
@@ -51,12 +52,11 @@ def settings(config: ConfigDict) -> Settings:
     Raises:
       ValueError: a field is missing, unknown, of the wrong type, or does not fit the others.
     """
-    values = config.to_dict()
-    seed = values["seed"]
-    require(0 <= seed < 2**32, "config.seed", seed, "an integer in [0, 2^32)")
+    values = {"source": _QUICK, "texts": _TEXTS, **config.to_dict()}
     found = Settings(
-        seed,
-        resolve_quick(values, seed, "config"),
+        values["seed"],
+        zoo.choice(values),
+        resolve(Texts, values["texts"], "config.texts"),
         resolve(SupportConfig, values["support"], "config.support"),
         resolve(CrammingConfig, values["cramming"], "config.cramming"),
         resolve(Execution, values["execution"], "config.execution"),

@@ -20,6 +20,7 @@ from reach_jax.models.config import DTYPES
 from reach_jax.pretrain import corpus
 from reach_jax.pretrain.quick import QuickModelConfig, load_or_train, resolve_quick
 from sweep_jax import atomic
+from sweep_jax.cells import hash_name
 from sweep_jax.checks import require, resolve
 from sweep_jax.stop import Stop
 
@@ -179,6 +180,42 @@ def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
     kept.mkdir(parents=True, exist_ok=True)
     atomic.write_text(kept / "model.json", json.dumps(card, indent=1) + "\n")
     return Model(name, loaded.config, loaded.params, tokenizer, prefix_id, tokens, kept, card)
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is kept of a model that was loaded for this workdir; no weights.
+
+    Attributes:
+      name: as in `Model`.
+      directory: as in `Model`.
+      tokens: as in `Model`.
+      card: as in `Model`.
+    """
+
+    name: str
+    directory: Path
+    tokens: int
+    card: dict[str, Any]
+
+
+def remember(chosen: Choice, model: Model, workdir: Path) -> None:
+    """Keeps what `recall` gives back."""
+    values = {"name": model.name, "directory": model.directory.name, "tokens": model.tokens}
+    text = json.dumps({**values, "card": model.card}, indent=1) + "\n"
+    atomic.write_text(_note(chosen, workdir), text)
+
+
+def recall(chosen: Choice, workdir: Path) -> Known | None:
+    """What is known of the chosen model; None before its first use here."""
+    found = atomic.read_json(_note(chosen, workdir))
+    if found is None:
+        return None
+    return Known(**{**found, "directory": workdir / "models" / found["directory"]})
+
+
+def _note(chosen: Choice, workdir: Path) -> Path:
+    return workdir / "models" / f"source-{hash_name(dataclasses.asdict(chosen))}.json"
 
 
 def heldout(chosen: Choice, model: Model) -> np.ndarray:

@@ -44,19 +44,23 @@ def sample(
     model: kinds.Config,
     params: Params,
     config: SupportConfig,
-    begin_id: int,
+    begin_id: int | None,
+    tokens: int,
     key: jax.Array,
 ) -> Iterator[np.ndarray]:
     """Batches (B, D) of post-norm states at the last of uniformly random tokens.
 
-    Every sequence starts with `begin_id`; its other ids are drawn from the whole vocabulary.
+    Every sequence starts with `begin_id`, if there is one; its other ids are drawn from the first
+    `tokens` of the table: the vocabulary without the table's padding.
     """
     for place, length in enumerate(config.lengths):
         length_key = jax.random.fold_in(key, place)
         batch = max(1, min(config.samples, _BATCH_TOKENS // length))
         for start in range(0, config.samples, batch):
             batch_key = jax.random.fold_in(length_key, start)
-            tokens_BT = jax.random.randint(batch_key, (batch, length), 0, model.vocab_size)
-            begin_B1 = jnp.full((batch, 1), begin_id, tokens_BT.dtype)
-            states_BD = _last_states(model, params, jnp.concatenate([begin_B1, tokens_BT], axis=1))
+            tokens_BT = jax.random.randint(batch_key, (batch, length), 0, tokens)
+            if begin_id is not None:
+                begin_B1 = jnp.full((batch, 1), begin_id, tokens_BT.dtype)
+                tokens_BT = jnp.concatenate([begin_B1, tokens_BT], axis=1)
+            states_BD = _last_states(model, params, tokens_BT)
             yield np.asarray(states_BD)[: config.samples - start]

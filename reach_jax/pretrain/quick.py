@@ -13,8 +13,7 @@ from typing import Any
 import jax
 
 from reach_jax.models import kinds
-from reach_jax.models.config import DecoderConfig
-from reach_jax.models.config import Params
+from reach_jax.models.config import DecoderConfig, Params
 from reach_jax.pretrain import corpus, train
 from sweep_jax import atomic
 from sweep_jax.cells import hash_name

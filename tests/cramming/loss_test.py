@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reach_jax.cramming import progressive
+from reach_jax.cramming import lane
+from reach_jax.cramming.state import Task
 from reach_jax.cramming.verify import greedy_decode
 from reach_jax.models import decoder
 from tests.cramming.conftest import MODEL, PROTOCOL
@@ -31,7 +32,7 @@ def plain_logits(frozen, vectors_PD):
 
 
 loss_and_grad = jax.jit(
-    jax.value_and_grad(progressive.loss_and_prefix, argnums=3, has_aux=True), static_argnums=(0, 1)
+    jax.value_and_grad(lane.loss_and_reach, argnums=3, has_aux=True), static_argnums=(0, 1)
 )
 
 
@@ -43,7 +44,7 @@ def log_softmax(logits):
 def task_of(target, used, padded):
     target_N = np.zeros(padded, np.int32)
     target_N[: len(target)] = target
-    return progressive.Task(jnp.asarray(target_N), jnp.int32(len(target)), jnp.int32(used))
+    return Task(jnp.asarray(target_N), jnp.int32(len(target)), jnp.int32(used))
 
 
 @pytest.mark.parametrize("prefix", ["begin", "none"])

@@ -15,7 +15,7 @@ PARAMS = make_params(CONFIG)
 
 
 def sample(key, config):
-    return list(states.sample(CONFIG, PARAMS, config, BEGIN, key))
+    return list(states.sample(CONFIG, PARAMS, config, BEGIN, CONFIG.vocab_size, key))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_states_are_the_last_of_the_tokens_after_the_begin_token(tokens_seen):
 def test_states_of_a_mamba_are_its_own(tokens_seen):
     params = make_params(MAMBA)
     config = SupportConfig(lengths=(5,), samples=3)
-    (states_BD,) = states.sample(MAMBA, params, config, BEGIN, jax.random.key(0))
+    (states_BD,) = states.sample(MAMBA, params, config, BEGIN, MAMBA.vocab_size, jax.random.key(0))
     for tokens_T, state_D in zip(tokens_seen[0], states_BD, strict=True):
         inputs_TD = np.asarray(params["embedding"])[tokens_T]
         want_D = mamba_reference.hidden(params, MAMBA, inputs_TD)[-1]

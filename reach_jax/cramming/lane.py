@@ -25,7 +25,7 @@ from reach_jax.cramming.state import (
 from reach_jax.models import kinds
 from reach_jax.ops import readout
 
-_RESTART = 0x7E  # folded into an attempt's key to give the next one's
+RESTART = 0x7E  # folded into an attempt's key to give the next one's
 
 
 def rules(config: CrammingConfig) -> ModuleType:
@@ -170,7 +170,7 @@ def _anew(
     model: kinds.Config, config: CrammingConfig, frozen: Frozen, lane: Lane, task: Task
 ) -> Lane:
     """The lane at the start of its next attempt."""
-    key = jax.random.fold_in(jax.random.wrap_key_data(lane.key), _RESTART)
+    key = jax.random.fold_in(jax.random.wrap_key_data(lane.key), RESTART)
     fresh = start(model, config, frozen, key, task, len(lane.prompt_MD))
     return lane._replace(
         prompt_MD=fresh.prompt_MD,

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from reach_jax.cramming import lane, verify
+from reach_jax.cramming import kuratov, lane, verify
 from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.cramming.state import (
     AT_END,
@@ -97,27 +97,43 @@ def result(task: Finished, found: Lane, seconds: tuple[float, float]) -> Result:
     """The record of a finished lane.
 
     `threshold` is the length that the decode confirmed; `searched` is what the search believed: a
-    prefix's length, or with a fixed length how many tokens were right. A progressive lane stopped
-    by a cap is censored: its true threshold is at least the one given.
+    prefix's length, or with a fixed length how many tokens were right. `teacher_forced` is the
+    share of right answers when every earlier token is the target's: of the prefix that the search
+    believed, or of the whole fixed length. A token that is given counts in the lengths and never in
+    the shares. A progressive lane stopped by a cap is censored: its true threshold is at least the
+    one given.
     """
     phase, searched = int(found.phase), int(found.best)
-    prompt_mD = np.asarray(found.best_MD)[-task.used :]
-    fixed, n = task.config.is_fixed, task.length
-    emitted, margins = decode(task, prompt_mD, n if fixed else searched)
+    fixed = task.config.is_fixed
+    count = task.length if fixed else searched
+    prompt_MD = np.asarray(found.best_MD)
+    prompt_mD = prompt_MD[-task.used :]
+    emitted, margins = decode(task, prompt_mD, count)
     right = emitted == task.target_N[task.given : task.given + len(emitted)]
-    threshold = int(np.cumprod(right).sum()) + min(task.given, searched)
-    sure = margins[: max(threshold - task.given, 0)]
+    sure = int(np.cumprod(right).sum())
+    threshold = sure + min(task.given, searched)
+    said = answers(task, prompt_MD, task.used)
+    judged = said.right_N[task.given : count]
     metrics = {
         "threshold": threshold,
         "searched": searched,
-        "confirmed": threshold == searched or (fixed and searched < n),
-        "least_margin": float(sure.min()) if sure.size else float("nan"),
+        "confirmed": threshold == searched or (fixed and searched < task.length),
+        "teacher_forced": float(judged.mean()) if judged.size else float("nan"),
+        "least_margin": float(margins[:sure].min()) if sure else float("nan"),
         "steps": int(found.step),
         "grew_at": int(found.best_at),
         "reason": REASONS[phase],
         "prompt_max": float(np.abs(prompt_mD).max()),
         "prompt_rms": float(np.sqrt(np.mean(prompt_mD.astype(np.float64) ** 2))),
     }
+    if fixed:
+        metrics["success"] = threshold == task.length
+        metrics["teacher_forced_success"] = bool(judged.all())
+    if task.config.protocol == "kuratov":
+        # The model alone predicts the first token only from a prefix.
+        start = max(task.given, int(task.frozen.prefix_D is None))
+        alone = answers(task, prompt_MD, 0)
+        metrics |= kuratov.gains(*(x[start:] for x in (*said, *alone)))
     broke = f"loss or gradient not finite at step {found.step}"
     status = STATUS[phase]
     return Result(

@@ -5,7 +5,6 @@ and random tokens for every prompt length, and sets the line through n50(m) besi
 """
 
 import dataclasses
-import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +15,7 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 from reach_jax.cramming.freeze import freeze
-from reach_jax.cramming.program import CrammingProgram
-from reach_jax.cramming.state import Frozen
-from reach_jax.experiments import reachability_report, texts, zoo
+from reach_jax.experiments import pools, reachability_report, rounds, texts, zoo
 from reach_jax.experiments.settings import Settings, assignments, prompt_slots, settings
 from reach_jax.geometry import states
 from reach_jax.geometry.support import Measure
@@ -90,29 +87,23 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     _measure_support(s, model)
     zoo.remember(s.choice, model, context.workdir)
     frozen = freeze(model.config, model.params, s.cramming, model.prefix_id, model.tokens)
+    subject = pools.Subject(s, model, frozen)
     origin = provenance.collect() | {"model": model.directory.name}
-    pools = shard(lanes.pools(cells, s.execution.pool), context.shard)
-    mine = sum(len(pool) for pool in pools)
-    done = sum(len(context.store.done(pool)) for pool in pools)
-    with progress.bar(mine, "cramming", "cells", initial=done) as bar:
+    sweeps = s.cramming.protocol == "paper"
+    cut = rounds.groups(cells) if sweeps else lanes.pools(cells, s.execution.pool)
+    mine = shard(cut, context.shard)
+    done = sum(len(context.store.done(pool)) for pool in mine)
+    with progress.bar(sum(map(len, mine)), "cramming", "cells", initial=done) as bar:
 
         def tell(result: Result) -> None:
             bar.update(1, last=f"{result.metrics['threshold']} tokens")
 
-        ex = s.execution
-        for pool in pools:
-            slots = prompt_slots(assignments(pool))
-            lanes.run_pool(
-                pool,
-                functools.partial(_program, s, model, frozen, slots),
-                context.store,
-                context.workdir / "pools",
-                ex.lanes,
-                ex.buckets,
-                context.stop,
-                origin,
-                tell,
-            )
+        if sweeps:
+            rounds.run(subject, mine, context, origin, tell)
+            return
+        root = context.workdir / "pools"
+        for pool in mine:
+            pools.run(subject, pool, context.store, root, context.stop, origin, tell)
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
@@ -123,22 +114,6 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     if known is None or support is None:
         return f"nothing to report yet: no finished model in {context.workdir / 'models'}"
     return reachability_report.write(s, cells, context, known, support)
-
-
-def _program(
-    s: Settings, model: zoo.Model, frozen: Frozen, slots: int, cells: Sequence[Cell]
-) -> CrammingProgram:
-    items = assignments(cells)
-    return CrammingProgram(
-        model.config,
-        s.cramming,
-        frozen,
-        items,
-        texts.make(s.texts, s.choice, model, items, s.cramming.max_target, s.seed),
-        [jax.random.fold_in(jax.random.key(s.seed), cell.fold) for cell in cells],
-        slots,
-        s.execution.chunk,
-    )
 
 
 def _support_file(s: Settings) -> str:

@@ -17,13 +17,14 @@ from sweep_jax.checks import require, resolve
 class Execution:
     """How the cells run; no field changes a result."""
 
-    lanes: int  # cells that run at once
+    lanes: int  # cells that run at once; 0 for as many as memory takes (`pools.lanes_for`)
     chunk: int  # steps between two looks of the host
     pool: int  # cells that share a checkpoint, and the unit of sharding
     buckets: tuple[int, ...]  # padded target lengths, ascending: one compilation each
 
     def __post_init__(self) -> None:
-        for name in ("lanes", "chunk", "pool"):
+        require(self.lanes >= 0, "lanes", self.lanes, "an integer >= 0")
+        for name in ("chunk", "pool"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
         rising = list(self.buckets) == sorted(set(self.buckets)) and min(self.buckets, default=0)
         require(bool(rising), "buckets", self.buckets, "ascending integers >= 1")

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
+from reach_jax.experiments import random_model
 from reach_jax.hub import directory, loader
 from reach_jax.hub.tokenizer import Tokenizer
 from reach_jax.models.config import DTYPES
@@ -32,7 +34,7 @@ AS_STORED = "file"
 class Source:
     """Where the model comes from."""
 
-    path: str  # "quick", a directory, a .gguf file, or a hub id as "org/name"
+    path: str  # "quick", a directory, a .gguf file, a hub id as "org/name", or "random:FAMILY"
     dtype: str  # of parameters and activations; "file" for what the checkpoint says
     offline: bool  # never ask the network for a hub id
 
@@ -53,6 +55,12 @@ class Choice:
     def is_quick(self) -> bool:
         """Whether the model is the one that the project trains."""
         return self.source.path == QUICK
+
+    @property
+    def random(self) -> str | None:
+        """The family of a random model; None for any other."""
+        path, prefix = self.source.path, random_model.PREFIX
+        return path.removeprefix(prefix) if path.startswith(prefix) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +146,8 @@ def describe(chosen: Choice) -> Any | None:
     """
     if chosen.is_quick:
         return chosen.quick.model
+    if chosen.random is not None:
+        return _random(chosen)
     path = Path(chosen.source.path).expanduser()
     if path.is_dir():
         return loader.read_config(path, _dtype(chosen.source))[1]
@@ -165,6 +175,8 @@ def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
             made.directory,
             card,
         )
+    if chosen.random is not None:
+        return _load_random(chosen, workdir)
     source = chosen.source
     found = directory.locate(source.path, workdir / "models", source.offline)
     loaded = loader.load(found, _dtype(source))
@@ -224,10 +236,29 @@ def heldout(chosen: Choice, model: Model) -> np.ndarray:
     Raises:
       ValueError: the checkpoint has no tokenizer.
     """
-    if chosen.is_quick:
+    if chosen.is_quick or chosen.random is not None:
         return corpus.load(chosen.quick.corpus, model.directory).heldout_S
     ids = model.encode("\n\n".join(corpus.heldout_texts(chosen.quick.corpus)))
     return np.array(ids, np.int32)
+
+
+def _random(chosen: Choice) -> Any:
+    tokens = chosen.quick.corpus.vocab_size
+    return random_model.config(chosen.random or "", tokens, _dtype(chosen.source))
+
+
+def _load_random(chosen: Choice, workdir: Path) -> Model:
+    config, text = _random(chosen), chosen.quick.corpus
+    name = f"random-{chosen.random}"
+    values = (dataclasses.asdict(config), dataclasses.asdict(text), chosen.quick.seed)
+    kept = workdir / "models" / f"{name}-{hash_name({'random': values})[:12]}"
+    kept.mkdir(parents=True, exist_ok=True)
+    params = random_model.params(config, chosen.quick.seed)
+    count = sum(x.size for x in jax.tree.leaves(params))
+    card = {"source": chosen.source.path, "quantised": False, "parameters": count}
+    tokenizer = QuickTokenizer(corpus.load(text, kept))
+    tokens = text.vocab_size
+    return Model(name, config, params, tokenizer, corpus.BEGIN_ID, tokens, kept, card)
 
 
 def _dtype(source: Source) -> str | None:

@@ -21,21 +21,22 @@ class Fit:
     Attributes:
       n50: its centre, tokens; where success and failure do not overlap, midway between them.
       width: tokens in which the odds fall by e; at its lower bound where they do not overlap.
-      censored: more than half still succeeded at the greatest length: n50 is a lower bound only.
+      censored: "above" when more than half still succeeded at the greatest length, so that n50 is
+        a lower bound only; "below" when fewer than half did at the least one; else "".
     """
 
     n50: float
     width: float
-    censored: bool
+    censored: str
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A fit with the percentile bootstrap over its targets; ends in tokens."""
+    """A fit with the percentile bootstrap over its targets; a censored side's end is 0 or inf."""
 
     fit: Fit
     low: float
-    high: float  # inf where censored
+    high: float
 
 
 def fit(lengths: ArrayLike, successes: ArrayLike, tries: ArrayLike) -> Fit:
@@ -57,11 +58,13 @@ def fit(lengths: ArrayLike, successes: ArrayLike, tries: ArrayLike) -> Fit:
     require(possible, "successes", k.tolist(), f"between 0 and tries = {of.tolist()}")
     order = np.argsort(n)
     n, k, of = n[order], k[order], of[order]
-    censored = bool(k[-1] > of[-1] / 2)
+    censored = "above" if k[-1] > of[-1] / 2 else "below" if k[0] < of[0] / 2 else ""
     if (k == of).all():
-        return Fit(float(n[-1]), 0.0, True)
+        return Fit(float(n[-1]), 0.0, censored)
     if (k == 0).all():
-        return Fit(float(n[0]), 0.0, False)
+        return Fit(float(n[0]), 0.0, censored)
+    if n.size == 1:  # a share and no curve
+        return Fit(float(n[0]), 0.0, censored)
     span = n[-1] - n[0]
     step = float(np.diff(n).min())
 
@@ -120,4 +123,5 @@ def bootstrap(
         for _ in range(resamples)
     ]
     low, high = np.quantile(centres, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(found, float(low), np.inf if found.censored else float(high))
+    low = 0.0 if found.censored == "below" else float(low)
+    return Interval(found, low, np.inf if found.censored == "above" else float(high))

@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
+from reach_jax.cramming import paper
 from reach_jax.cramming.freeze import freeze
-from reach_jax.experiments import pools, reachability_report, rounds, texts, zoo
+from reach_jax.cramming.settings import Assignment
+from reach_jax.experiments import hardware, pools, reachability_report, rounds, texts, zoo
 from reach_jax.experiments.settings import Settings, assignments, prompt_slots, settings
 from reach_jax.geometry import states
 from reach_jax.geometry.support import Measure
@@ -36,6 +38,7 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     items = assignments(cells)
     sources = {item.source for item in items}
     texts.check(s.texts, sources)
+    _check_lengths(s, items)
     field, n = "config.cramming.max_target", s.cramming.max_target
     if "text" in sources and s.choice.is_quick and s.texts.text == texts.QUICK:
         longest = longest_heldout(s.choice.quick.corpus)
@@ -55,23 +58,49 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
         require(1 + m + n - 1 <= context, field, n, expected)
 
 
+def _check_lengths(s: Settings, items: Sequence[Assignment]) -> None:
+    field, protocol = "config.axes.lengths", s.cramming.protocol
+    lengths = sorted({item.length for item in items})
+    if protocol != "kuratov":
+        require(lengths == [0], field, lengths, f"none: the protocol {protocol} finds them")
+    else:
+        least, most = 1 + (s.cramming.first_token == "given"), s.cramming.max_target
+        ok = least <= lengths[0] and lengths[-1] <= most
+        require(ok, field, lengths, f"{least} to config.cramming.max_target = {most}")
+    if protocol == "paper":
+        first = max(paper.first_length(item.prompt_length) for item in items)
+        field, most = "config.cramming.max_target", s.cramming.max_target
+        require(first <= most, field, most, f"at least {first}, the first length that is tried")
+
+
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
-    """One row a cell: what it crams, and its cost if it takes every step in its largest bucket."""
+    """One row a cell: what it crams, and its cost if it takes every step in its largest bucket.
+
+    Where the number of lanes is left to memory, also what an H200 and a TPU v5e would take.
+    """
     s = settings(config)
     items = assignments(cells)
-    rows = [
-        {"name": cell.name, **dataclasses.asdict(item), "steps_at_most": s.cramming.steps}
-        for cell, item in zip(cells, items, strict=True)
-    ]
+    rows = pd.DataFrame(
+        [
+            {"name": cell.name, **dataclasses.asdict(item), "steps_at_most": s.cramming.steps}
+            for cell, item in zip(cells, items, strict=True)
+        ]
+    )
     model = zoo.describe(s.choice)
     if model is None:
-        return pd.DataFrame(rows)
+        return rows
     slots = prompt_slots(items)
-    per_token = model.flops_per_token + 2 * model.width * model.vocab_size
     bucket = next(b for b in s.execution.buckets if b >= s.cramming.max_target)
+    if s.execution.lanes == 0:
+        # A sweep over lengths tries at most every tenth of them, and one coarse round more.
+        most = min(paper.CAP, s.cramming.max_target)
+        tries = most // paper.FINE if s.cramming.protocol == "paper" else 1
+        how = (model, s.cramming, model.dtype, slots, bucket, len(cells), tries)
+        return rows.assign(**hardware.columns(*how))
+    per_token = model.flops_per_token + 2 * model.width * model.vocab_size
     step = 2 * per_token * (slots + bucket)  # forward, and back to the prompt alone
     state = 4 * 4 * slots * model.width  # prompt, best prompt, two Adam moments; float32
-    return pd.DataFrame(rows).assign(
+    return rows.assign(
         GFLOP_at_most=round(step * s.cramming.steps / 1e9, 1), state_kB=round(state / 1e3, 1)
     )
 

@@ -11,7 +11,7 @@ import pandas as pd
 from reach_jax.analysis import figures, summary, thresholds
 from reach_jax.bounds.bound import Bound, first_bounds
 from reach_jax.bounds.packing import threshold
-from reach_jax.experiments import zoo
+from reach_jax.experiments import fixed_report, zoo
 from reach_jax.experiments.settings import Settings
 from sweep_jax import provenance
 from sweep_jax.cells import Cell
@@ -25,6 +25,9 @@ longest prefix of the target that was found and confirmed by an independent deco
 median threshold. A text that was not reached was not found within this budget, which does not
 make it unreachable: every measured slope is a lower bound, and stands below the upper bounds of
 theory."""
+
+
+_N50 = "n50 and its exact 95 % interval"
 
 
 def write(
@@ -41,6 +44,12 @@ def write(
     stored = f"{len(frame)} of {len(cells)} cells are stored"
     if frame.empty or (frame["status"] == "failed").all():
         return f"{stored} in {workdir}; nothing to report yet"
+    if s.cramming.protocol == "kuratov":
+        return fixed_report.write_capacity(frame, known.name, stored, context)
+    sweeps = s.cramming.protocol == "paper"
+    curves = fixed_report.logistic_frame(store, cells, s.seed) if sweeps else pd.DataFrame()
+    fits = [(fixed_report.LOGISTIC, curves), ("Lines", fixed_report.line_frame(curves))]
+    fits = fits if sweeps else []
     bounds = _bounds(known.tokens, store, cells, support)
     n50s = summary.n50_frame(frame)
     lines = summary.line_frame(frame, s.seed)
@@ -74,7 +83,11 @@ def write(
             Section(
                 "The line and the bounds",
                 f"{stored}. {proof}.",
-                [("n50 and its exact 95 % interval, tokens", n50s), ("Straight lines", shown)],
+                [
+                    ("n50 and its exact 95 % interval, tokens", n50s),
+                    ("Straight lines", shown),
+                    *fits,
+                ],
                 [("n50 against m, and the same below the bounds", plots["line"])],
             ),
             Section(
@@ -105,6 +118,7 @@ def write(
         _plain("n50 (tokens)", n50s),
         _plain("lines: slope in tokens per prompt vector", shown),
         _plain("theory / measured (slope of the line with intercept)", compact),
+        *(_plain(title, table) for title, table in fits),
         f"{proof}\n{stored} in {workdir}\nreport: {workdir / 'report.html'}",
     ]
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from reach_jax.experiments import random_model
+from reach_jax.experiments import published_models, random_model
 from reach_jax.hub import directory, loader
 from reach_jax.hub.tokenizer import Tokenizer
 from reach_jax.models.config import DTYPES
@@ -139,7 +139,7 @@ def choice(config: Mapping[str, Any], path: str = "config") -> Choice:
 
 
 def describe(chosen: Choice) -> Any | None:
-    """The frozen configuration without weights; None for what is not on this disk as a directory.
+    """The frozen configuration without weights; None for what neither disk nor list tells.
 
     Raises:
       ValueError: a path of which no model can be read.
@@ -152,7 +152,9 @@ def describe(chosen: Choice) -> Any | None:
     if path.is_dir():
         return loader.read_config(path, _dtype(chosen.source))[1]
     directory.check(chosen.source.path)
-    return None
+    known = published_models.config(chosen.source.path)
+    dtype = _dtype(chosen.source)
+    return known if known is None or dtype is None else dataclasses.replace(known, dtype=dtype)
 
 
 def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:

@@ -46,10 +46,10 @@ def write(
         return f"{stored} in {workdir}; nothing to report yet"
     if s.cramming.protocol == "kuratov":
         return fixed_report.write_capacity(frame, known.name, stored, context)
-    sweeps = s.cramming.protocol == "paper"
-    curves = fixed_report.logistic_frame(store, cells, s.seed) if sweeps else pd.DataFrame()
-    fits = [(fixed_report.LOGISTIC, curves), ("Lines", fixed_report.line_frame(curves))]
-    fits = fits if sweeps else []
+    fits: list[tuple[str, pd.DataFrame]] = []
+    if s.cramming.protocol == "paper":
+        curves = fixed_report.logistic_frame(store, cells, s.seed)
+        fits = [(fixed_report.LOGISTIC, curves), ("Their lines", fixed_report.line_frame(curves))]
     bounds = _bounds(known.tokens, store, cells, support)
     n50s = summary.n50_frame(frame)
     lines = summary.line_frame(frame, s.seed)

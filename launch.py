@@ -28,7 +28,10 @@ from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
-_REACH = ("reachability", "inspect", "bounds_published")
+_REACH = (
+    *("reachability", "certify", "inspect", "bounds_published", "enumeration", "meanfield"),
+    *("support", "cells", "unreachable", "plane"),
+)
 EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in _REACH}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored
@@ -82,8 +85,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     context = Context(results.workdir, results, Stop(), given.shard)
     if given.mode == "run":
-        resolved = cells.dump_config(config)
-        atomic.write_text(results.workdir / "config.json", resolved)
+        atomic.write_text(results.workdir / "config.json", resolved := cells.dump_config(config))
         print(*(f"{k}: {json.dumps(v)}" for k, v in json.loads(resolved).items()), sep="\n")
         backend.configure(config.precision, results.workdir / "compile_cache")
         try:

@@ -48,12 +48,12 @@ def matmul_rate(size: int = 2048) -> float:
 def main() -> None:
     """Prints one line a bucket."""
     s = settings(reach_quick.get_config())
-    params = decoder.init(s.model, jax.random.key(0))
+    params = decoder.init(s.choice.quick.model, jax.random.key(0))
     frozen = Frozen(params, params["embedding"][0], jnp.std(params["embedding"]))
     lanes = s.execution.lanes
     rate = matmul_rate()
     print(f"float32 matmul 2048: {rate / 1e9:.0f} GFLOP/s; {lanes} lanes, {SLOTS} prompt slots")
-    one = functools.partial(lane.step, s.model, s.cramming)
+    one = functools.partial(lane.step, s.choice.quick.model, s.cramming)
     many = jax.jit(jax.vmap(one, in_axes=(None, 0, 0)))
     for bucket in s.execution.buckets:
         tasks = Task(
@@ -61,11 +61,11 @@ def main() -> None:
             jnp.full(lanes, bucket, jnp.int32),
             jnp.full(lanes, SLOTS, jnp.int32),
         )
-        start = functools.partial(lane.start, s.model, s.cramming, frozen, slots=SLOTS)
+        start = functools.partial(lane.start, s.choice.quick.model, s.cramming, frozen, slots=SLOTS)
         keys = jax.random.split(jax.random.key(1), lanes)
         states = jax.vmap(lambda key, task, at=start: at(key=key, task=task))(keys, tasks)
         compiled = many.lower(frozen, states, tasks).compile()
-        flops = lanes * cost.step_flops(s.model, SLOTS, bucket)
+        flops = lanes * cost.step_flops(s.choice.quick.model, SLOTS, bucket)
         took = seconds(functools.partial(compiled, frozen, states, tasks))
         print(
             f"bucket {bucket:4d}: {1e3 * took:7.2f} ms a step, {flops / 1e9:5.2f} GFLOP,"

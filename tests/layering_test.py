@@ -23,9 +23,20 @@ REACH = {
     "pretrain": {"models", "ops"},
     "cramming": {"models", "ops"},
     "geometry": {"models", "ops"},
+    "enumeration": {"models", "ops"},
     "bounds": set(),
     "analysis": set(),
-    "experiments": {"hub", "models", "pretrain", "cramming", "geometry", "bounds", "analysis"},
+    "experiments": {
+        "ops",
+        "hub",
+        "models",
+        "pretrain",
+        "cramming",
+        "geometry",
+        "enumeration",
+        "bounds",
+        "analysis",
+    },
 }
 
 

@@ -155,8 +155,8 @@ def _measure_support(s: Settings, model: zoo.Model) -> None:
         return
     measure = Measure(model.config.width)
     key = jax.random.fold_in(jax.random.key(s.seed), _SUPPORT_KEY)
-    how = (model.config, model.params, s.support, model.prefix_id, model.tokens)
-    for batch in states.sample(*how, key):
+    how = (model.config, model.params, s.support, model.prefix_id)
+    for batch in states.sample(*how, key, vocabulary=model.tokens):
         measure.add(batch)
     found: dict[str, Any] = dataclasses.asdict(measure.support())
     record = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}

@@ -12,7 +12,7 @@ import numpy as np
 from flax import linen as nn
 
 from reach_jax.models.config import DecoderConfig, Params
-from reach_jax.models.layers import Cache, Context, Layer, Norm, View
+from reach_jax.models.layers import Cache, Context, Layer, Norm, View, saving_products
 from reach_jax.ops import masks, readout, rope
 from sweep_jax.checks import require
 
@@ -45,7 +45,7 @@ class Decoder(nn.Module):
         if c.learned_positions:
             self.positions_SD = self.param("positions", init, (c.context, c.width), dtype)
         stack = nn.scan(
-            Layer,
+            saving_products(Layer),
             variable_axes={"params": 0},
             split_rngs={"params": True},
             in_axes=(nn.broadcast, 0, 0),
@@ -108,6 +108,32 @@ class Decoder(nn.Module):
             x_1D, Context(everywhere, local, position), cache, self._is_local()
         )
         return self.final_norm(x_1D)[0], cache
+
+    def prefill(
+        self, inputs_PD: jax.Array, cache: Cache, full: bool = False
+    ) -> tuple[jax.Array, Cache]:
+        """States (P, D) of the first P positions at once, and the cache with their slots filled.
+
+        Args:
+          inputs_PD: what stands at positions 0..P-1.
+          cache: an empty one.
+          full: each of the P positions sees all of them, as in a prefix language model; else
+            itself and those before it, as `P` calls of `step` would have it.
+
+        Raises:
+          ValueError: P is more than the cache's slots, or `full` in a model with windows.
+        """
+        P, slots = inputs_PD.shape[0], cache.keys.shape[1]
+        require(slots >= P, "inputs_PD", P, f"at most the {slots} slots of the cache")
+        local, positions_P = None, jnp.arange(P)
+        if any(self.config.local_layers):
+            require(not full, "full", full, "False where layers see only a window")
+            window_PS = masks.prefix(P, slots, False, self.config.window)
+            local = self._view(positions_P, window_PS, local=True)
+        everywhere = self._view(positions_P, masks.prefix(P, slots, full))
+        x_PD = self._placed(inputs_PD, positions_P, slots)
+        x_PD, cache = self.layers(x_PD, Context(everywhere, local, 0), cache, self._is_local())
+        return self.final_norm(x_PD), cache
 
     def __call__(self, tokens_T: jax.Array) -> jax.Array:
         """Logits (T, V) of a plain token sequence: the whole model, as `init` needs it."""

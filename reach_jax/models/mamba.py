@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from reach_jax.models.config import MambaConfig, Params
-from reach_jax.models.layers import bias, kernel
+from reach_jax.models.layers import bias, kernel, saving_products
 from reach_jax.ops import mlp, norms, readout, ssm
 
 _FASTEST, _SLOWEST = 0.1, 0.001  # time steps of a fresh model's channels, log-uniform
@@ -70,9 +70,8 @@ class Layer(nn.Module):
     def _into(self, x_TD: jax.Array, name: str) -> jax.Array:
         c = self.config
         kernel_DI = kernel(self, name, (c.width, c.inner), c.width)
-        return mlp.affine(
-            x_TD, kernel_DI, bias(self, name + "_bias", (c.inner,), c.projection_bias)
-        )
+        bias_I = bias(self, name + "_bias", (c.inner,), c.projection_bias)
+        return mlp.affine(x_TD, kernel_DI, bias_I)
 
     def _selection(self, u_TI: jax.Array) -> tuple[jax.Array, ...]:
         """Time steps and the space's a, b, c, d; those that decide on forgetting in float32."""
@@ -103,7 +102,7 @@ class Mamba(nn.Module):
         if not c.tied:
             self.head_VD = self.param("head", init, (c.vocab_size, c.width), jnp.dtype(c.dtype))
         stack = nn.scan(
-            Layer,
+            saving_products(Layer),
             variable_axes={"params": 0},
             split_rngs={"params": True},
             in_axes=0,

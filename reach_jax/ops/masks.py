@@ -28,3 +28,18 @@ def cached(position: jax.Array, length: int, window: int | None = None) -> jax.A
     if window is not None:
         mask_S &= slots_S > position - window
     return mask_S[None, :]
+
+
+def prefix(given: int, length: int, full: bool, window: int | None = None) -> jax.Array:
+    """The first `given` queries of a cache with `length` slots: (given, S).
+
+    `full`: each sees all of slots 0..given-1; else query t sees slots 0..t, with a `window` only
+    the last `window` of them.
+    """
+    order_T, slots_S = jnp.arange(given), jnp.arange(length)
+    if full:
+        return jnp.broadcast_to((slots_S < given)[None, :], (given, length))
+    mask_TS = slots_S[None, :] <= order_T[:, None]
+    if window is not None:
+        mask_TS &= slots_S[None, :] > order_T[:, None] - window
+    return mask_TS

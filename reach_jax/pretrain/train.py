@@ -141,8 +141,9 @@ def train(
     key: jax.Array,
     directory: Path,
     stop: Stop,
+    name: str = "the quick model",
 ) -> Params:
-    """Trains from the newest checkpoint in `directory`, or from the start.
+    """Trains from the newest checkpoint in `directory`, or from the start; `name` is for the bar.
 
     Raises:
       Stopped: a stop was asked for; the state of the last chunk is saved.
@@ -156,7 +157,9 @@ def train(
     state = state if restored is None else restored[1]
     data_key, stream = jax.random.fold_in(key, 1), jnp.asarray(stream_S)
     done = int(state.step)
-    with progress.bar(training.steps, "training the quick model", "step", initial=done) as bar:
+    if done >= training.steps:
+        return state.params
+    with progress.bar(training.steps, f"training {name}", "step", initial=done) as bar:
         while done < training.steps:
             size = min(training.chunk, training.steps - done)
             state, losses = _advance(state, stream, data_key, model, training, size)

@@ -15,7 +15,7 @@ PARAMS = make_params(CONFIG)
 
 
 def sample(key, config):
-    return list(states.sample(CONFIG, PARAMS, config, BEGIN, CONFIG.vocab_size, key))
+    return list(states.sample(CONFIG, PARAMS, config, BEGIN, key))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_states_are_the_last_of_the_tokens_after_the_begin_token(tokens_seen):
 def test_states_of_a_mamba_are_its_own(tokens_seen):
     params = make_params(MAMBA)
     config = SupportConfig(lengths=(5,), samples=3)
-    (states_BD,) = states.sample(MAMBA, params, config, BEGIN, MAMBA.vocab_size, jax.random.key(0))
+    (states_BD,) = states.sample(MAMBA, params, config, BEGIN, jax.random.key(0))
     for tokens_T, state_D in zip(tokens_seen[0], states_BD, strict=True):
         inputs_TD = np.asarray(params["embedding"])[tokens_T]
         want_D = mamba_reference.hidden(params, MAMBA, inputs_TD)[-1]
@@ -75,6 +75,38 @@ def test_the_key_decides():
     chex.assert_trees_all_equal(first, again)
     assert np.abs(first[0] - other[0]).max() > 0.1
     assert np.abs(first[0] - first[1]).max() > 0.1  # a length listed twice is drawn twice
+
+
+def test_pieces_of_text_and_no_begin_token(tokens_seen):
+    stream_S = np.arange(60) % 11
+    config = SupportConfig(lengths=(6,), samples=200)
+    batches = list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), stream_S))
+    tokens_BT = tokens_seen[0]
+    assert tokens_BT.shape == (200, 6)
+    assert ((np.diff(tokens_BT, axis=1) - 1) % 11 == 0).all()
+    assert set(tokens_BT[:, 0].tolist()) == set(range(11))
+    np.testing.assert_allclose(
+        states.last_state(CONFIG, PARAMS, tokens_BT[7]), batches[0][7], atol=3e-5
+    )
+
+
+def test_the_text_may_be_just_long_enough(tokens_seen):
+    config = SupportConfig(lengths=(6,), samples=3)
+    list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), np.arange(6)))
+    np.testing.assert_array_equal(tokens_seen[0], np.tile(np.arange(6), (3, 1)))
+    with pytest.raises(ValueError, match=r"^tokens of the text = 5"):
+        next(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), np.arange(5)))
+
+
+def test_random_ids_stay_below_the_vocabulary(tokens_seen):
+    config = SupportConfig(lengths=(50,), samples=20)
+    list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), vocabulary=3))
+    assert set(tokens_seen[0].ravel().tolist()) == {0, 1, 2}
+
+
+def test_long_sequences_go_in_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(states, "_BATCH_SCORES", 2 * CONFIG.heads * 7**2)
+    assert [len(b) for b in sample(jax.random.key(0), SupportConfig((7,), 5))] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(

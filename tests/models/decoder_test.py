@@ -202,3 +202,25 @@ def test_bfloat16_stays_near_float32_and_takes_float32_prompts():
     grad = jax.jit(jax.grad(lambda x: plain_hidden(x, config, params)[-1, 0].astype(jnp.float32)))
     chex.assert_type(grad(inputs_TD), jnp.float32)
     assert np.abs(grad(inputs_TD)).max() > 1e-2
+
+
+def test_the_backward_pass_keeps_little(monkeypatch):
+    """Without `saving_products` a step keeps far more, and says the same."""
+    config = dataclasses.replace(CONFIG, layers=6)
+    params = decoder.init(config, jax.random.key(2))
+    inputs_TD = jax.random.normal(jax.random.key(3), (96, config.width))
+    found = []
+    for keep in (decoder.saving_products, lambda layer: layer):
+        monkeypatch.setattr(decoder, "saving_products", keep)
+        hidden = functools.partial(decoder.Decoder(config).apply, method="hidden")
+
+        def loss(inputs_TD, hidden=hidden):
+            out = hidden({"params": params}, inputs_TD, jnp.arange(96), jnp.ones(96, bool))
+            return jnp.sum(jnp.sin(out))
+
+        compiled = jax.jit(jax.grad(loss)).lower(inputs_TD).compile()
+        memory = compiled.memory_analysis().temp_size_in_bytes
+        found.append((memory, np.asarray(compiled(inputs_TD))))
+    (lean, grad), (full, plain_grad) = found
+    assert lean < 0.7 * full
+    np.testing.assert_allclose(grad, plain_grad, rtol=1e-5, atol=1e-6)

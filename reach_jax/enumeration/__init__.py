@@ -1,0 +1,1 @@
+"""Every prompt of a small finite-precision transformer, decoded; outputs counted exactly."""

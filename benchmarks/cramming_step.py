@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 
 from configs import reach_quick
-from reach_jax.cramming import cost, progressive
+from reach_jax.cramming import cost, lane
+from reach_jax.cramming.state import Frozen, Task
 from reach_jax.experiments.settings import settings
 from reach_jax.models import decoder
 
@@ -47,25 +48,24 @@ def matmul_rate(size: int = 2048) -> float:
 def main() -> None:
     """Prints one line a bucket."""
     s = settings(reach_quick.get_config())
-    params = decoder.init(s.model, jax.random.key(0))
-    frozen = progressive.Frozen(params, params["embedding"][0], jnp.std(params["embedding"]))
+    params = decoder.init(s.choice.quick.model, jax.random.key(0))
+    frozen = Frozen(params, params["embedding"][0], jnp.std(params["embedding"]))
     lanes = s.execution.lanes
     rate = matmul_rate()
     print(f"float32 matmul 2048: {rate / 1e9:.0f} GFLOP/s; {lanes} lanes, {SLOTS} prompt slots")
-    one = functools.partial(progressive.step, s.model, s.cramming)
+    one = functools.partial(lane.step, s.choice.quick.model, s.cramming)
     many = jax.jit(jax.vmap(one, in_axes=(None, 0, 0)))
     for bucket in s.execution.buckets:
-        start = functools.partial(
-            progressive.start, s.cramming, slots=SLOTS, width=s.model.width, scale=0.2
-        )
-        states = jax.vmap(start)(jax.random.split(jax.random.key(1), lanes))
-        tasks = progressive.Task(
+        tasks = Task(
             jnp.ones((lanes, bucket), jnp.int32),
             jnp.full(lanes, bucket, jnp.int32),
             jnp.full(lanes, SLOTS, jnp.int32),
         )
+        start = functools.partial(lane.start, s.choice.quick.model, s.cramming, frozen, slots=SLOTS)
+        keys = jax.random.split(jax.random.key(1), lanes)
+        states = jax.vmap(lambda key, task, at=start: at(key=key, task=task))(keys, tasks)
         compiled = many.lower(frozen, states, tasks).compile()
-        flops = lanes * cost.step_flops(s.model, SLOTS, bucket)
+        flops = lanes * cost.step_flops(s.choice.quick.model, SLOTS, bucket)
         took = seconds(functools.partial(compiled, frozen, states, tasks))
         print(
             f"bucket {bucket:4d}: {1e3 * took:7.2f} ms a step, {flops / 1e9:5.2f} GFLOP,"

@@ -40,8 +40,8 @@ from configs import reach_quick
 from reach_jax.analysis import thresholds
 from reach_jax.cramming import targets
 from reach_jax.cramming.program import CrammingProgram
-from reach_jax.cramming.progressive import Frozen
 from reach_jax.cramming.settings import Assignment
+from reach_jax.cramming.state import Frozen
 from reach_jax.experiments.settings import Settings, settings
 from reach_jax.models import decoder
 from reach_jax.models.config import DecoderConfig
@@ -178,7 +178,7 @@ def make_program(s: Settings, model: QuickModel, texts: np.ndarray) -> CrammingP
     keys = [jax.random.fold_in(jax.random.key(s.seed), i) for i in range(len(items))]
     rows = np.concatenate([texts] * len(LENGTHS))
     return CrammingProgram(
-        s.model, s.cramming, frozen, items, rows, keys, max(LENGTHS), s.execution.chunk
+        s.choice.quick.model, s.cramming, frozen, items, rows, keys, max(LENGTHS), s.execution.chunk
     )
 
 
@@ -201,7 +201,9 @@ def ours(s: Settings, program: CrammingProgram) -> tuple[np.ndarray, float, floa
 def check_mirror(mirror: Llama, s: Settings, model: QuickModel) -> float:
     """The greatest difference of the two programs' logits on a text."""
     tokens = model.corpus.heldout_S[:40]
-    want = decoder.Decoder(s.model).apply({"params": model.params}, jnp.asarray(tokens))
+    want = decoder.Decoder(s.choice.quick.model).apply(
+        {"params": model.params}, jnp.asarray(tokens)
+    )
     got = mirror(mirror.embedding[torch.tensor(tokens).long()], len(tokens))
     return float(np.abs(np.asarray(want) - got.numpy()).max())
 
@@ -275,12 +277,12 @@ def main() -> None:
     # Two cores gain nothing from the 32 lanes of the quick experiment; the last cells idle them.
     s = dataclasses.replace(s, execution=dataclasses.replace(s.execution, lanes=given.lanes))
     jax.config.update("jax_default_matmul_precision", "highest")
-    model = load_or_train(s.quick, given.workdir / "models", Stop())
+    model = load_or_train(s.choice.quick, given.workdir / "models", Stop())
     count = reach_quick.get_config().axes.targets
     texts = targets.text_targets(
         model.corpus.heldout_S, BEGIN_ID, list(range(count)), s.cramming.max_target, s.seed
     )
-    mirror = Llama(s.model, model.params)
+    mirror = Llama(s.choice.quick.model, model.params)
     scale = float(jnp.std(model.params["embedding"]))
     print(
         f"largest difference of logits, ours and the peer's: {check_mirror(mirror, s, model):.1e}"

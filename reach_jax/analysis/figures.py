@@ -126,9 +126,11 @@ def line_beside_bounds(
         left.set(title="measured", ylabel="n50 (tokens)", xlim=(0, lengths[-1] * 1.06))
         left.set_ylim(0, 1.3 * left.get_ylim()[1])
         left.legend(loc="upper left", fontsize=8)
+        lowest = 0.5 * n50s["n50"].clip(lower=1).min()
+        # Before the scales: where every n50 is 0 a log axis has nothing to fit itself to.
+        right.set_ylim(lowest, max(right.get_ylim()[1], 4 * lowest))
         right.set(title="beside the bounds C m", ylabel="tokens", xscale="log", yscale="log")
         right.set_xlim(lengths[0] * 0.92, lengths[-1] * 1.02)
-        right.set_ylim(bottom=0.5 * n50s["n50"].clip(lower=1).min())
         _bounds(right, bounds, np.array([lengths[0], lengths[-1]]))
         for ax in (left, right):
             ax.set_xlabel("prompt vectors m")

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from reach_jax.cramming import progressive
+from reach_jax.cramming import lane
 from reach_jax.cramming.settings import CrammingConfig
+from reach_jax.cramming.state import Frozen, Lane, Limits, Task
 from reach_jax.models.kinds import Config
 
 
@@ -61,16 +62,18 @@ def step_memory(
     shape = jax.ShapeDtypeStruct
     prefix: Any = shape((model.width,), jnp.dtype(model.dtype))
     scale: Any = shape((), jnp.float32)
-    frozen = progressive.Frozen(jax.eval_shape(lambda: params), prefix, scale)
+    bound: Any = shape((model.width,), jnp.float32)
+    limits = None if config.support == "free" else Limits(scale, bound, bound)
+    frozen = Frozen(jax.eval_shape(lambda: params), prefix, scale, limits)
 
-    def start(_: jax.Array) -> progressive.Lane:
-        return progressive.start(config, jax.random.key(0), slots, model.width, 1.0)
+    def start(frozen: Frozen, _: jax.Array, task: Task) -> Lane:
+        return lane.start(model, config, frozen, jax.random.key(0), task, slots)
 
     each: Any = shape((lanes,), jnp.int32)
     targets: Any = shape((lanes, bucket), jnp.int32)
-    lanes_B = jax.eval_shape(jax.vmap(start), each)
-    tasks_B = progressive.Task(targets, each, each)
-    one = functools.partial(progressive.step, model, config)
+    tasks_B = Task(targets, each, each)
+    lanes_B = jax.eval_shape(jax.vmap(start, in_axes=(None, 0, 0)), frozen, each, tasks_B)
+    one = functools.partial(lane.step, model, config)
     step = jax.jit(jax.vmap(one, in_axes=(None, 0, 0)))
     found: Any = step.lower(frozen, lanes_B, tasks_B).compile().memory_analysis()
     if found is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sweep_jax.checks import require
 
-_STREAMS = {"text": 1, "random": 2}  # keeps the sources' keys apart
+_STREAMS = {"text": 1, "random": 2, "words": 3}  # keeps the sources' keys apart
 
 
 def text_targets(
@@ -27,15 +27,24 @@ def text_targets(
 
 
 def random_targets(
-    vocab_size: int, begin_id: int, numbers: list[int], length: int, seed: int
+    vocab_size: int, begin_id: int | None, numbers: list[int], length: int, seed: int
 ) -> np.ndarray:
-    """Tokens drawn uniformly from all but the begin token: (len(numbers), length)."""
+    """Tokens drawn uniformly from all but the begin token, if any: (len(numbers), length)."""
+    count = vocab_size if begin_id is None else vocab_size - 1
     rows = [
-        np.asarray(jax.random.randint(_key(seed, "random", n), (length,), 0, vocab_size - 1))
+        np.asarray(jax.random.randint(_key(seed, "random", n), (length,), 0, count))
         for n in numbers
     ]
     tokens = np.stack(rows).astype(np.int32)
+    if begin_id is None:
+        return tokens
     return tokens + (tokens >= begin_id)  # step over the begin token
+
+
+def random_words(words: list[str], numbers: list[int], count: int, seed: int) -> list[str]:
+    """Texts of `count` words drawn uniformly, with repetition, a space between two."""
+    picked = [jax.random.randint(_key(seed, "words", n), (count,), 0, len(words)) for n in numbers]
+    return [" ".join(words[i] for i in np.asarray(row)) for row in picked]
 
 
 def _key(seed: int, source: str, number: int) -> jax.Array:

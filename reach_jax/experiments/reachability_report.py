@@ -11,6 +11,7 @@ import pandas as pd
 from reach_jax.analysis import figures, summary, thresholds
 from reach_jax.bounds.bound import Bound, first_bounds
 from reach_jax.bounds.packing import threshold
+from reach_jax.experiments import fixed_report, zoo
 from reach_jax.experiments.settings import Settings
 from sweep_jax import provenance
 from sweep_jax.cells import Cell
@@ -26,11 +27,14 @@ make it unreachable: every measured slope is a lower bound, and stands below the
 theory."""
 
 
+_N50 = "n50 and its exact 95 % interval"
+
+
 def write(
     s: Settings,
     cells: Sequence[Cell],
     context: Context,
-    card: dict[str, Any],
+    known: zoo.Known,
     support: dict[str, Any],
 ) -> str:
     """Writes table.csv, table.parquet, figures/ and report.html; returns the text to print."""
@@ -40,12 +44,18 @@ def write(
     stored = f"{len(frame)} of {len(cells)} cells are stored"
     if frame.empty or (frame["status"] == "failed").all():
         return f"{stored} in {workdir}; nothing to report yet"
-    bounds = _bounds(s, store, cells, support)
+    if s.cramming.protocol == "kuratov":
+        return fixed_report.write_capacity(frame, known.name, stored, context)
+    fits: list[tuple[str, pd.DataFrame]] = []
+    if s.cramming.protocol == "paper":
+        curves = fixed_report.logistic_frame(store, cells, s.seed)
+        fits = [(fixed_report.LOGISTIC, curves), ("Their lines", fixed_report.line_frame(curves))]
+    bounds = _bounds(known.tokens, store, cells, support)
     n50s = summary.n50_frame(frame)
     lines = summary.line_frame(frame, s.seed)
     ratios = summary.ratio_frame(lines, bounds)
     limits = _limits(bounds, sorted(set(n50s["prompt_length"])))
-    plots = _figures(s, frame, n50s, lines, bounds, workdir / "figures")
+    plots = _figures(known.tokens, frame, n50s, lines, bounds, workdir / "figures")
     trusted = frame[frame["status"] != "failed"]
     unconfirmed = int((~trusted["confirmed"].astype(bool)).sum())
     proof = (
@@ -54,21 +64,30 @@ def write(
     )
     compact = _compact(ratios)
     shown = lines.drop(columns=[c for c in ("reason", "left_out") if not lines[c].any()])
+    card = known.card
+    loss = ""
+    if "heldout_loss" in card:
+        loss = f", {card['heldout_loss']:.3f} nats a token on held-out text"
+    weights = " (quantised weights)" if card["quantised"] else ""
     model = (
-        f"model: {card['parameters']:,} parameters, {card['heldout_loss']:.3f} nats a token on"
-        f" held-out text; support of {support['count']} states: r_inf {support['r_inf']:.3g},"
+        f"model: {known.name}{weights}, {card['parameters']:,} parameters{loss}; support of"
+        f" {support['count']} states: r_inf {support['r_inf']:.3g},"
         f" r_2 {support['r_2']:.3g}, cosine mean {support['mean_cosine']:.2f},"
         f" least {support['least_cosine']:.2f}"
     )
     write_report(
         workdir / "report.html",
-        "Reachable length of a small transformer",
+        f"Reachable length of {known.name}",
         LEAD,
         [
             Section(
                 "The line and the bounds",
                 f"{stored}. {proof}.",
-                [("n50 and its exact 95 % interval, tokens", n50s), ("Straight lines", shown)],
+                [
+                    ("n50 and its exact 95 % interval, tokens", n50s),
+                    ("Straight lines", shown),
+                    *fits,
+                ],
                 [("n50 against m, and the same below the bounds", plots["line"])],
             ),
             Section(
@@ -99,19 +118,19 @@ def write(
         _plain("n50 (tokens)", n50s),
         _plain("lines: slope in tokens per prompt vector", shown),
         _plain("theory / measured (slope of the line with intercept)", compact),
+        *(_plain(title, table) for title, table in fits),
         f"{proof}\n{stored} in {workdir}\nreport: {workdir / 'report.html'}",
     ]
     return "\n\n".join(parts)
 
 
 def _bounds(
-    s: Settings, store: Store, cells: Sequence[Cell], support: dict[str, Any]
+    vocabulary: int, store: Store, cells: Sequence[Cell], support: dict[str, Any]
 ) -> list[Bound]:
     """Every first bound for the box of the prompts found, and ball and box of the states too."""
     done = store.done(cells)
     prompts_PD = np.concatenate([store.arrays(cell)["prompt"] for cell in done])
     lo_D, hi_D = prompts_PD.min(axis=0), prompts_PD.max(axis=0)
-    vocabulary = s.model.vocab_size
     own = first_bounds(lo_D, hi_D, vocabulary, prompts_PD.dtype, "prompts")
     states = first_bounds(support["lo_D"], support["hi_D"], vocabulary, prompts_PD.dtype, "outputs")
     published = [b for b in states if b.name.startswith(("ball", "box"))]
@@ -152,7 +171,7 @@ def _compact(ratios: pd.DataFrame) -> pd.DataFrame:
 
 
 def _figures(
-    s: Settings,
+    vocabulary: int,
     frame: pd.DataFrame,
     n50s: pd.DataFrame,
     lines: pd.DataFrame,
@@ -177,7 +196,7 @@ def _figures(
     }
     if "random" in curves:
         grid = next(b for b in bounds if b.name == "float grid")
-        made["fraction"] = figures.reachable_fraction(curves["random"], grid, s.model.vocab_size)
+        made["fraction"] = figures.reachable_fraction(curves["random"], grid, vocabulary)
     return {name: figures.save(figure, directory / name)[1] for name, figure in made.items()}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from ml_collections import ConfigDict
 
 from reach_jax.cramming.settings import Assignment, CrammingConfig
+from reach_jax.experiments import zoo
+from reach_jax.experiments.texts import Texts
 from reach_jax.geometry.states import SupportConfig
-from reach_jax.models import kinds
-from reach_jax.pretrain.quick import QuickModelConfig, resolve_quick
 from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 
@@ -17,13 +17,14 @@ from sweep_jax.checks import require, resolve
 class Execution:
     """How the cells run; no field changes a result."""
 
-    lanes: int  # cells that run at once
+    lanes: int  # cells that run at once; 0 for as many as memory takes (`pools.lanes_for`)
     chunk: int  # steps between two looks of the host
     pool: int  # cells that share a checkpoint, and the unit of sharding
     buckets: tuple[int, ...]  # padded target lengths, ascending: one compilation each
 
     def __post_init__(self) -> None:
-        for name in ("lanes", "chunk", "pool"):
+        require(self.lanes >= 0, "lanes", self.lanes, "an integer >= 0")
+        for name in ("chunk", "pool"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
         rising = list(self.buckets) == sorted(set(self.buckets)) and min(self.buckets, default=0)
         require(bool(rising), "buckets", self.buckets, "ascending integers >= 1")
@@ -34,15 +35,16 @@ class Settings:
     """Everything the experiment reads."""
 
     seed: int
-    quick: QuickModelConfig
+    choice: zoo.Choice
+    texts: Texts
     support: SupportConfig
     cramming: CrammingConfig
     execution: Execution
 
-    @property
-    def model(self) -> kinds.Config:
-        """The model that is crammed."""
-        return self.quick.model
+
+# What a configuration without these sections means.
+_QUICK = {"path": zoo.QUICK, "dtype": zoo.AS_STORED, "offline": False}
+_TEXTS = {"text": "quick", "words": "wordfreq"}
 
 
 def settings(config: ConfigDict) -> Settings:
@@ -51,12 +53,11 @@ def settings(config: ConfigDict) -> Settings:
     Raises:
       ValueError: a field is missing, unknown, of the wrong type, or does not fit the others.
     """
-    values = config.to_dict()
-    seed = values["seed"]
-    require(0 <= seed < 2**32, "config.seed", seed, "an integer in [0, 2^32)")
+    values = {"source": _QUICK, "texts": _TEXTS, **config.to_dict()}
     found = Settings(
-        seed,
-        resolve_quick(values, seed, "config"),
+        values["seed"],
+        zoo.choice(values),
+        resolve(Texts, values["texts"], "config.texts"),
         resolve(SupportConfig, values["support"], "config.support"),
         resolve(CrammingConfig, values["cramming"], "config.cramming"),
         resolve(Execution, values["execution"], "config.execution"),

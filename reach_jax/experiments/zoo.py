@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
+from reach_jax.experiments import published_models, random_model
 from reach_jax.hub import directory, loader
 from reach_jax.hub.tokenizer import Tokenizer
 from reach_jax.models.config import DTYPES
 from reach_jax.pretrain import corpus
 from reach_jax.pretrain.quick import QuickModelConfig, load_or_train, resolve_quick
 from sweep_jax import atomic
+from sweep_jax.cells import hash_name
 from sweep_jax.checks import require, resolve
 from sweep_jax.stop import Stop
 
@@ -31,7 +34,7 @@ AS_STORED = "file"
 class Source:
     """Where the model comes from."""
 
-    path: str  # "quick", a directory, a .gguf file, or a hub id as "org/name"
+    path: str  # "quick", a directory, a .gguf file, a hub id as "org/name", or "random:FAMILY"
     dtype: str  # of parameters and activations; "file" for what the checkpoint says
     offline: bool  # never ask the network for a hub id
 
@@ -52,6 +55,12 @@ class Choice:
     def is_quick(self) -> bool:
         """Whether the model is the one that the project trains."""
         return self.source.path == QUICK
+
+    @property
+    def random(self) -> str | None:
+        """The family of a random model; None for any other."""
+        path, prefix = self.source.path, random_model.PREFIX
+        return path.removeprefix(prefix) if path.startswith(prefix) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,18 +139,22 @@ def choice(config: Mapping[str, Any], path: str = "config") -> Choice:
 
 
 def describe(chosen: Choice) -> Any | None:
-    """The frozen configuration without weights; None for what is not on this disk as a directory.
+    """The frozen configuration without weights; None for what neither disk nor list tells.
 
     Raises:
       ValueError: a path of which no model can be read.
     """
     if chosen.is_quick:
         return chosen.quick.model
+    if chosen.random is not None:
+        return _random(chosen)
     path = Path(chosen.source.path).expanduser()
     if path.is_dir():
         return loader.read_config(path, _dtype(chosen.source))[1]
     directory.check(chosen.source.path)
-    return None
+    known = published_models.config(chosen.source.path)
+    dtype = _dtype(chosen.source)
+    return known if known is None or dtype is None else dataclasses.replace(known, dtype=dtype)
 
 
 def check_tokenizer(chosen: Choice, why: str) -> None:
@@ -176,6 +189,8 @@ def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
             made.directory,
             card,
         )
+    if chosen.random is not None:
+        return _load_random(chosen, workdir)
     source = chosen.source
     found = directory.locate(source.path, workdir / "models", source.offline)
     loaded = loader.load(found, _dtype(source))
@@ -193,16 +208,71 @@ def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
     return Model(name, loaded.config, loaded.params, tokenizer, prefix_id, tokens, kept, card)
 
 
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is kept of a model that was loaded for this workdir; no weights.
+
+    Attributes:
+      name: as in `Model`.
+      directory: as in `Model`.
+      tokens: as in `Model`.
+      card: as in `Model`.
+    """
+
+    name: str
+    directory: Path
+    tokens: int
+    card: dict[str, Any]
+
+
+def remember(chosen: Choice, model: Model, workdir: Path) -> None:
+    """Keeps what `recall` gives back."""
+    values = {"name": model.name, "directory": model.directory.name, "tokens": model.tokens}
+    text = json.dumps({**values, "card": model.card}, indent=1) + "\n"
+    atomic.write_text(_note(chosen, workdir), text)
+
+
+def recall(chosen: Choice, workdir: Path) -> Known | None:
+    """What is known of the chosen model; None before its first use here."""
+    found = atomic.read_json(_note(chosen, workdir))
+    if found is None:
+        return None
+    return Known(**{**found, "directory": workdir / "models" / found["directory"]})
+
+
+def _note(chosen: Choice, workdir: Path) -> Path:
+    return workdir / "models" / f"source-{hash_name(dataclasses.asdict(chosen))}.json"
+
+
 def heldout(chosen: Choice, model: Model) -> np.ndarray:
     """Tokens of text that the quick model never saw in training; any tokenizer can write it.
 
     Raises:
       ValueError: the checkpoint has no tokenizer.
     """
-    if chosen.is_quick:
+    if chosen.is_quick or chosen.random is not None:
         return corpus.load(chosen.quick.corpus, model.directory).heldout_S
     ids = model.encode("\n\n".join(corpus.heldout_texts(chosen.quick.corpus)))
     return np.array(ids, np.int32)
+
+
+def _random(chosen: Choice) -> Any:
+    tokens = chosen.quick.corpus.vocab_size
+    return random_model.config(chosen.random or "", tokens, _dtype(chosen.source))
+
+
+def _load_random(chosen: Choice, workdir: Path) -> Model:
+    config, text = _random(chosen), chosen.quick.corpus
+    name = f"random-{chosen.random}"
+    values = (dataclasses.asdict(config), dataclasses.asdict(text), chosen.quick.seed)
+    kept = workdir / "models" / f"{name}-{hash_name({'random': values})[:12]}"
+    kept.mkdir(parents=True, exist_ok=True)
+    params = random_model.params(config, chosen.quick.seed)
+    count = sum(x.size for x in jax.tree.leaves(params))
+    card = {"source": chosen.source.path, "quantised": False, "parameters": count}
+    tokenizer = QuickTokenizer(corpus.load(text, kept))
+    tokens = text.vocab_size
+    return Model(name, config, params, tokenizer, corpus.BEGIN_ID, tokens, kept, card)
 
 
 def _dtype(source: Source) -> str | None:

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reach_jax.cramming import progressive
+from reach_jax.cramming import outcome
 from reach_jax.cramming.program import CrammingProgram, Pool
 from reach_jax.cramming.settings import Assignment, CrammingConfig
+from reach_jax.cramming.state import Frozen
 from reach_jax.models import decoder, kinds
 from reach_jax.models.config import DecoderConfig
 
@@ -43,15 +44,24 @@ PROTOCOL = CrammingConfig(
 class Setup:
     """A model to cram and how to make programs for it."""
 
-    frozen: progressive.Frozen
+    frozen: Frozen
     model: kinds.Config = MODEL
 
-    def program(self, lengths, targets_CN, config=PROTOCOL, slots=4, chunk=10, keys=None):
+    def program(
+        self, lengths, targets_CN, config=PROTOCOL, slots=4, chunk=10, keys=None, mesh=None
+    ):
         items = [Assignment(m, "random", i) for i, m in enumerate(lengths)]
         keys = keys or [jax.random.fold_in(jax.random.key(7), i) for i in range(len(items))]
         return CrammingProgram(
-            self.model, config, self.frozen, items, np.asarray(targets_CN), keys, slots, chunk
+            self.model, config, self.frozen, items, np.asarray(targets_CN), keys, slots, chunk, mesh
         )
+
+    def decode(self, prompt_mD, count):
+        """What the model says after its prefix and a prompt."""
+        task = outcome.Finished(
+            self.model, PROTOCOL, self.frozen, len(prompt_mD), count, np.zeros(16, np.int32), 4
+        )
+        return outcome.decode(task, prompt_mD, count)
 
 
 def run(program: CrammingProgram, buckets=(8, 16), lanes=4) -> Pool:
@@ -72,7 +82,7 @@ def setup() -> Setup:
     params = decoder.init(MODEL, jax.random.key(1))
     params = jax.tree.map(lambda x: 2.0 * x, params)  # sharper answers than at initialisation
     embedding_VD = params["embedding"]
-    return Setup(progressive.Frozen(params, embedding_VD[0], jnp.std(embedding_VD)))
+    return Setup(Frozen(params, embedding_VD[0], jnp.std(embedding_VD)))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reach_jax.cramming import progressive
+from reach_jax.cramming import lane
+from reach_jax.cramming.state import Task
 from reach_jax.cramming.verify import greedy_decode
 from reach_jax.models import decoder
 from tests.cramming.conftest import MODEL, PROTOCOL
@@ -31,7 +32,7 @@ def plain_logits(frozen, vectors_PD):
 
 
 loss_and_grad = jax.jit(
-    jax.value_and_grad(progressive.loss_and_prefix, argnums=3, has_aux=True), static_argnums=(0, 1)
+    jax.value_and_grad(lane.loss_and_reach, argnums=3, has_aux=True), static_argnums=(0, 1)
 )
 
 
@@ -43,7 +44,7 @@ def log_softmax(logits):
 def task_of(target, used, padded):
     target_N = np.zeros(padded, np.int32)
     target_N[: len(target)] = target
-    return progressive.Task(jnp.asarray(target_N), jnp.int32(len(target)), jnp.int32(used))
+    return Task(jnp.asarray(target_N), jnp.int32(len(target)), jnp.int32(used))
 
 
 @pytest.mark.parametrize("prefix", ["begin", "none"])
@@ -117,3 +118,37 @@ def test_a_tie_goes_to_the_lowest_token_in_search_and_in_decode(setup):
     tokens, margins = greedy_decode(MODEL, frozen.params, inputs, 1, 20)
     assert tokens.tolist() == [5]
     assert margins[0] == 0.0
+
+
+@pytest.mark.parametrize("objective", ["cross_entropy", "margin"])
+@pytest.mark.parametrize("focus", [0.0, 3.0])
+def test_objectives_by_their_formulas(setup, targets_CN, objective, focus):
+    """Cross entropy, or softplus of what is missing to the margin; the first wrong token weighs."""
+    prompt = jax.random.normal(jax.random.key(3), (1, MODEL.width))
+    begin = np.asarray(setup.frozen.params["embedding"])[:1]
+    sequence = np.concatenate([begin, prompt])
+    first = int(np.argmax(plain_logits(setup.frozen, sequence)[-1]))
+    target = np.array([first, *targets_CN[0, 1:]])  # right, then wrong: the focus is the second
+    rows = np.concatenate([sequence, np.asarray(setup.frozen.params["embedding"])[target[:-1]]])
+    logits = plain_logits(setup.frozen, rows)[1:]
+    own = logits[np.arange(16), target]
+    rivals = logits.copy()
+    rivals[np.arange(16), target] = -np.inf
+    terms = {
+        "cross_entropy": -log_softmax(logits / 0.7)[np.arange(16), target],
+        "margin": np.log1p(np.exp((1.5 - own + rivals.max(-1)) / 0.7)),
+    }[objective]
+    weights = np.zeros(16)
+    weights[:5] = 1
+    wrong = np.flatnonzero(np.argmax(logits, -1) != target)[0]
+    assert 0 < wrong < 5
+    weights[wrong] += focus
+    config = dataclasses.replace(
+        PROTOCOL, lookahead=4, temperature=0.7, objective=objective, margin=1.5, focus=focus
+    )
+    (loss, got), grad = loss_and_grad(
+        MODEL, config, setup.frozen, prompt, jnp.int32(1), task_of(target, 1, 16)
+    )
+    np.testing.assert_allclose(loss, weights @ terms / weights.sum(), rtol=1e-5)
+    assert int(got) == wrong
+    assert np.isfinite(grad).all()

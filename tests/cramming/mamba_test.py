@@ -2,13 +2,13 @@
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reach_jax.cramming import progressive
+from reach_jax.cramming.state import Frozen
 from reach_jax.models.config import MambaConfig
+from sweep_jax import mesh
 from tests.cramming.conftest import PROTOCOL, Setup, run
 from tests.models import mamba_reference
 from tests.models.tiny import make_params
@@ -32,7 +32,7 @@ MODEL = MambaConfig(
 def setup() -> Setup:
     params = make_params(MODEL)
     embedding_VD = params["embedding"]
-    frozen = progressive.Frozen(params, embedding_VD[0], jnp.std(embedding_VD))
+    frozen = Frozen(params, embedding_VD[0], jnp.std(embedding_VD))
     return Setup(frozen, MODEL)
 
 
@@ -66,10 +66,7 @@ def test_a_mamba_is_crammed_and_says_what_was_reported(setup, targets_CN):
 
 def test_lanes_over_eight_devices_need_no_collective(setup, targets_CN):
     """The gather that takes the padding out stays inside its lane."""
-    mesh = jax.make_mesh((8,), ("lanes",), axis_types=(jax.sharding.AxisType.Auto,))
-    state = setup.program([1, 2, 3, 4] * 2, targets_CN).start()
-    step = jax.vmap(lambda lane, task: progressive.step(MODEL, PROTOCOL, setup.frozen, lane, task))
-    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("lanes"))
-    compiled = jax.jit(step).lower(*jax.device_put(state, split)).compile()
+    program = setup.program([1, 2, 3, 4] * 2, targets_CN, mesh=mesh.row())
+    program.advance(program.start(), np.arange(8, dtype=np.int32), 8)
     for word in ("all-reduce", "all-gather", "collective-permute", "all-to-all"):
-        assert word not in compiled.as_text()
+        assert word not in program.compiled[8].as_text()

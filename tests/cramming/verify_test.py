@@ -56,7 +56,7 @@ def test_a_search_that_claims_too_much_is_found_out(setup, targets_CN):
     program = setup.program([2], targets_CN[:1])
     state = run(program)
     honest = program.finish(state, 0)[0].metrics["threshold"]
-    boast = state._replace(lanes_C=state.lanes_C._replace(reached=state.lanes_C.reached + 3))
+    boast = state._replace(lanes_C=state.lanes_C._replace(best=state.lanes_C.best + 3))
     metrics = program.finish(boast, 0)[0].metrics
     assert metrics["searched"] == honest + 3
     assert metrics["threshold"] >= honest

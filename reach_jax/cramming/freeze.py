@@ -1,0 +1,49 @@
+"""A model made ready to be crammed: what stands before a prompt, and how large its inputs are.
+
+All numbers are of input vectors as the model receives them, so a family's embedding scale is in
+them, and of real tokens, so the padding of a table is not.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from reach_jax.cramming.settings import CrammingConfig
+from reach_jax.cramming.state import Frozen, Limits
+from reach_jax.models import kinds
+from reach_jax.models.config import Params
+from sweep_jax.checks import require
+
+
+def freeze(
+    model: kinds.Config,
+    params: Params,
+    config: CrammingConfig,
+    prefix_id: int | None,
+    tokens: int,
+) -> Frozen:
+    """The model as a lane sees it.
+
+    Args:
+      model: the model's description.
+      params: its parameters.
+      config: names the prefix and the support.
+      prefix_id: the token that `prefix="begin"` puts before the prompt: begin, else end of text.
+      tokens: V without the table's padding.
+
+    Raises:
+      ValueError: a begin token is asked for and the model has none.
+    """
+    begins = config.prefix == "begin"
+    expected = "none, for a model without a begin or end-of-text token"
+    require(not begins or prefix_id is not None, "config.cramming.prefix", config.prefix, expected)
+
+    def embed(ids_T: jax.Array) -> jax.Array:
+        return kinds.module(model).apply({"params": params}, ids_T, method="embed")
+
+    inputs_VD = embed(jnp.arange(tokens)).astype(jnp.float32)
+    limits = None
+    if config.support != "free":
+        radius = jnp.sqrt(jnp.max(jnp.sum(jnp.square(inputs_VD), axis=-1)))
+        limits = Limits(radius, inputs_VD.min(axis=0), inputs_VD.max(axis=0))
+    prefix_D = embed(jnp.array([prefix_id]))[0] if begins else None
+    return Frozen(params, prefix_D, jnp.std(inputs_VD), limits, jnp.int32(tokens))

@@ -1,0 +1,54 @@
+"""What a lane is made of: the frozen model, the task, and all that changes. Types only."""
+
+from typing import NamedTuple
+
+import jax
+import optax
+
+from reach_jax.models.config import Params
+
+RUNNING, STALLED, AT_END, OUT_OF_STEPS, FAILED = range(5)  # phases of a lane
+REASONS = ("running", "patience", "target_end", "max_steps", "not_finite")
+
+
+class Limits(NamedTuple):
+    """The smallest sets around 0 and in a box that hold the model's real input vectors."""
+
+    radius: jax.Array  # greatest l_2 norm
+    lo_D: jax.Array  # least value of each coordinate
+    hi_D: jax.Array
+
+
+class Frozen(NamedTuple):
+    """The model that the prompts are for; never changed."""
+
+    params: Params
+    prefix_D: jax.Array | None  # input vector of the token before the prompt
+    scale: jax.Array  # standard deviation of the input vectors of tokens, the unit of `rate`
+    limits: Limits | None = None  # only where `support` or the report asks for them
+    tokens: jax.Array | None = None  # V without the table's padding; None for the whole table
+
+
+class Lane(NamedTuple):
+    """All that changes in a lane. Lengths in tokens, times in steps."""
+
+    prompt_MD: jax.Array
+    opt: optax.OptState
+    best_MD: jax.Array  # the prompt that did best, in any attempt
+    best: jax.Array  # how far it got: a prefix's length, or how many tokens were right
+    best_at: jax.Array  # the step it was found at
+    reached: jax.Array  # the same of this attempt
+    grew_at: jax.Array
+    step: jax.Array  # answers judged, in all attempts
+    phase: jax.Array
+    need: jax.Array  # target tokens that the next answer must be judged on
+    key: jax.Array  # of this attempt, as raw numbers
+    attempt: jax.Array  # 0 for the first
+
+
+class Task(NamedTuple):
+    """What a lane works on; constant."""
+
+    target_N: jax.Array  # padded beyond `length`
+    length: jax.Array
+    used: jax.Array  # prompt vectors in use

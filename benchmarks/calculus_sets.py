@@ -1,4 +1,4 @@
-"""Information sets of c0: architectures x inputs a second, and the share of a core's bit operations.
+"""Information sets of c0: architectures x inputs a second, against making every set.
 
 Command:  .venv/bin/python benchmarks/calculus_sets.py
 Prints, for 10^4 random architectures on 10^3 random inputs of T = 64 tokens, the seconds that

@@ -24,7 +24,7 @@ from sweep_jax.checks import require
 
 
 def x(index: "str | int | Expression") -> Token:
-    """The token at a bound index, a fixed position (1 is the first, -1 the last), or a found one."""
+    """The token at a bound index, a fixed position (1 first, -1 last), or a found one."""
     if isinstance(index, str):
         return Token(Var(index))
     return Token(Fixed(index) if isinstance(index, int) else index)

@@ -1,10 +1,10 @@
 """Nodes of a tree and what is counted of them: number, order and dimension of comparison, depth.
 
-With f(v) the indices bound above v that its subtree uses, the number of comparisons is
-sum_v T^(1 + f(v)), the order max_v (1 + f(v)), the dimension the number of nodes that attain it, and
-the depth the longest chain of dependencies (definitions of this project [D], after arXiv 2605.17930).
-Reading a token at a fixed position or offset is a node too, of no comparison: it counts in the depth
-and in nothing else. Not a plan: `schedule` says which head does what.
+With f(v) the number of indices bound above v that its subtree uses, the number of comparisons is
+sum_v T^(1 + f(v)), the order max_v (1 + f(v)), the dimension the number of nodes that attain it,
+and the depth the longest chain of dependencies (definitions of this project, after arXiv
+2605.17930). Reading a token at a fixed position or offset is a node too, of no comparison: it
+counts in the depth and in nothing else. Not a plan: which head does what is not decided here.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 These are the three modes of arXiv 2605.17930. In mode MAX the argmax of a real input decides, of
 equal scores the first; a head none of whose keys is allowed shows nothing, in every mode. The last
-position is c0. What a head may compute its score from is checked in `flow`, not here.
+position is c0. Whether a head can know
+what its score uses is not checked here.
 """
 
 import enum

@@ -1,9 +1,9 @@
 """Information sets I(t, l): which input positions the state at position t can give after l layers.
 
 I(t, 0) = {t}; c0, the last position, starts empty. A layer is a relation: `seen`, the keys that any
-of its heads shows to a query. With residuals I(t, l+1) = I(t, l) u U_{s in seen(t)} I(s, l), without
-them the union alone (arXiv 2605.17930; the union form is derived here [D]). Sets are bits: position
-p is bit p % 32 of the word p // 32, axis W, because 65 positions are then 3 words and not 65 bytes.
+of its heads shows to a query. With residuals I(t, l+1) = I(t, l) u U_{s in seen(t)} I(s, l),
+without them the union alone (arXiv 2605.17930; the union form is this project's). Sets are bits:
+position p is bit p % 32 of the word p // 32, axis W, so 65 positions are 3 words, not 65 bytes.
 What a head shows is the matter of `modes`.
 """
 

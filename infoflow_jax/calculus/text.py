@@ -38,7 +38,8 @@ def parse(text: str) -> Target:
         ok = isinstance(line, ast.Assign) and len(line.targets) == 1
         ok = ok and isinstance(line.targets[0], ast.Name)  # type: ignore[attr-defined]
         require(ok, "target", ast.unparse(line), "lines as `name = expression`")
-        assert isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
+        assert isinstance(line, ast.Assign)
+        assert isinstance(line.targets[0], ast.Name)
         name, value = line.targets[0].id, line.value
         require(name not in found, "target", name, "a name that is defined once")
         require(name not in WORDS and name != "each", "target", name, "a name, not a word")

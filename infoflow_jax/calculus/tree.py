@@ -3,11 +3,11 @@
     first = argmax(over="t", score=linear("a", x("t")))
     output = minimum(over="t", score=minimum(over="s", score=dot(x("s"), x("t"))))
 
-`x("s")` is the token at an index that a minimum, maximum, argmin, argmax or total binds, `x(3)` that
-at a fixed position (the first is 1, the last is -1), `x(shift("s", -1))` the one before s, `x(first)`
-the one at a found index. Weights ("a") are names: only their use decides what a network needs, and
-their values are given when a tree is evaluated. Every tree prints itself in the syntax that
-`text.parse` reads. Not the place of types (`validation`), meaning (`meaning`) or counting
+`x("s")` is the token at an index that a minimum, maximum, argmin, argmax or total binds, `x(3)`
+that at a fixed position (the first is 1, the last -1), `x(shift("s", -1))` the one before s,
+`x(first)` the one at a found index. Weights ("a") are names: only their use decides what a network
+needs, and their values are given when a tree is evaluated. Every tree prints itself in the syntax
+that `text.parse` reads. Not the place of types (`validation`), meaning (`meaning`) or counting
 (`measures`).
 """
 

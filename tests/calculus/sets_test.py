@@ -1,4 +1,4 @@
-"""Information sets in words against sets in Python, on random architectures and small exact cases."""
+"""Information sets in words against sets in Python, on random architectures and exact cases."""
 
 import jax
 import jax.numpy as jnp

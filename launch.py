@@ -28,7 +28,10 @@ from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
-_REACH = ("reachability", "inspect", "bounds_published", "enumeration", "meanfield")
+_REACH = (
+    *("reachability", "certify", "inspect", "bounds_published", "enumeration", "meanfield"),
+    *("support", "cells", "unreachable", "plane"),
+)
 EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in _REACH}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored

@@ -144,6 +144,18 @@ def describe(chosen: Choice) -> Any | None:
     return None
 
 
+def check_tokenizer(chosen: Choice, why: str) -> None:
+    """Refuses a directory without a tokenizer; another source is only known once it is loaded.
+
+    Args:
+      chosen: the choice.
+      why: the field that needs text, for the error.
+    """
+    path = Path(chosen.source.path).expanduser()
+    lacks = not chosen.is_quick and path.is_dir() and not (path / "tokenizer.json").is_file()
+    require(not lacks, "config.source.path", str(path), f"a tokenizer.json in it, for {why}")
+
+
 def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
     """The model, trained, converted or downloaded first if need be.
 

@@ -20,6 +20,7 @@ class Support:
     count: int
     r_inf: float  # greatest l_inf norm
     r_2: float  # greatest l_2 norm
+    r_1: float  # greatest l_1 norm
     lo_D: np.ndarray  # least value of each coordinate
     hi_D: np.ndarray  # greatest value
     mean_cosine: float  # over all pairs of different vectors; NaN for fewer than two
@@ -31,9 +32,14 @@ class Measure:
     """Takes batches of vectors and gives their `Support` at any time."""
 
     def __init__(self, width: int) -> None:
-        """Starts empty; `width` is D."""
+        """Starts empty; `width` is D.
+
+        Raises:
+          ValueError: D < 1.
+        """
+        require(width >= 1, "width", width, "an integer >= 1")
         self._width = width
-        self._count, self._r_inf, self._r_2 = 0, 0.0, 0.0
+        self._count, self._r_inf, self._r_2, self._r_1 = 0, 0.0, 0.0, 0.0
         self._lo_D, self._hi_D = np.full(width, np.inf), np.full(width, -np.inf)
         self._units_D = np.zeros(width)
         self._kept_KD = np.zeros((0, width))
@@ -55,6 +61,7 @@ class Measure:
         self._count += len(x_ND)
         self._r_inf = max(self._r_inf, float(np.abs(x_ND).max()))
         self._r_2 = max(self._r_2, float(norm_N.max()))
+        self._r_1 = max(self._r_1, float(np.abs(x_ND).sum(axis=1).max()))
         self._lo_D = np.minimum(self._lo_D, x_ND.min(axis=0))
         self._hi_D = np.maximum(self._hi_D, x_ND.max(axis=0))
         self._units_D += unit_ND.sum(axis=0)
@@ -70,4 +77,5 @@ class Measure:
         require(n >= 1, "vectors", n, "at least one")
         mean = (self._units_D @ self._units_D - n) / (n * (n - 1)) if n > 1 else np.nan
         least = float((self._kept_KD @ self._kept_KD.T).min()) if kept > 1 else np.nan
-        return Support(n, self._r_inf, self._r_2, self._lo_D, self._hi_D, float(mean), least, kept)
+        radii = (self._r_inf, self._r_2, self._r_1)
+        return Support(n, *radii, self._lo_D, self._hi_D, float(mean), least, kept)

@@ -77,6 +77,38 @@ def test_the_key_decides():
     assert np.abs(first[0] - first[1]).max() > 0.1  # a length listed twice is drawn twice
 
 
+def test_pieces_of_text_and_no_begin_token(tokens_seen):
+    stream_S = np.arange(60) % 11
+    config = SupportConfig(lengths=(6,), samples=200)
+    batches = list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), stream_S))
+    tokens_BT = tokens_seen[0]
+    assert tokens_BT.shape == (200, 6)
+    assert ((np.diff(tokens_BT, axis=1) - 1) % 11 == 0).all()
+    assert set(tokens_BT[:, 0].tolist()) == set(range(11))
+    np.testing.assert_allclose(
+        states.last_state(CONFIG, PARAMS, tokens_BT[7]), batches[0][7], atol=3e-5
+    )
+
+
+def test_the_text_may_be_just_long_enough(tokens_seen):
+    config = SupportConfig(lengths=(6,), samples=3)
+    list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), np.arange(6)))
+    np.testing.assert_array_equal(tokens_seen[0], np.tile(np.arange(6), (3, 1)))
+    with pytest.raises(ValueError, match=r"^tokens of the text = 5"):
+        next(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), np.arange(5)))
+
+
+def test_random_ids_stay_below_the_vocabulary(tokens_seen):
+    config = SupportConfig(lengths=(50,), samples=20)
+    list(states.sample(CONFIG, PARAMS, config, None, jax.random.key(2), vocabulary=3))
+    assert set(tokens_seen[0].ravel().tolist()) == {0, 1, 2}
+
+
+def test_long_sequences_go_in_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(states, "_BATCH_SCORES", 2 * CONFIG.heads * 7**2)
+    assert [len(b) for b in sample(jax.random.key(0), SupportConfig((7,), 5))] == [2, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("field", "lengths", "samples"),
     [("lengths", (), 5), ("lengths", (4, 0), 5), ("samples", (4,), 0)],

@@ -36,6 +36,7 @@ def test_support_equals_brute_force(sizes):
     assert got.count == got.compared == 40
     np.testing.assert_allclose(got.r_inf, max(abs(v) for row in x_ND for v in row))
     np.testing.assert_allclose(got.r_2, max(sum(v * v for v in row) ** 0.5 for row in x_ND))
+    np.testing.assert_allclose(got.r_1, max(sum(abs(v) for v in row) for row in x_ND))
     np.testing.assert_array_equal(got.lo_D, [min(column) for column in x_ND.T])
     np.testing.assert_array_equal(got.hi_D, [max(column) for column in x_ND.T])
     cosines = pair_cosines(x_ND)
@@ -120,6 +121,11 @@ def test_bad_batches_are_refused_and_leave_no_trace(batch, message):
     with pytest.raises(ValueError, match=message):
         m.add(batch)
     chex.assert_trees_all_equal(vars(m.support()), vars(before))
+
+
+def test_no_dimensions_are_refused():
+    with pytest.raises(ValueError, match=r"^width = 0"):
+        Measure(0)
 
 
 def test_nothing_has_no_support():

@@ -1,1 +1,1 @@
-"""What can a layered transformer retrieve, and at what cost? Nothing has landed here yet."""
+"""What can a layered transformer retrieve, and at what cost? So far: the calculus."""

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import jax
 import pandas as pd
 import pytest
 
@@ -139,17 +138,6 @@ def test_a_foreign_workdir_is_refused(run, tmp_path):
 def test_memory_fraction_reaches_jax(run):
     assert run("--gpu_memory_fraction=0.45")[0] == 0
     assert os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.45"
-
-
-def test_compilations_are_kept(tmp_path):
-    before = jax.config.jax_persistent_cache_min_compile_time_secs
-    try:
-        backend.configure("highest", tmp_path)
-        jax.jit(lambda x: x * 3 + 1)(1.0)
-        assert any(tmp_path.iterdir())
-    finally:
-        jax.config.update("jax_compilation_cache_dir", None)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", before)
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -54,3 +54,9 @@ def test_only_a_run_takes_the_device(restored):
     assert "JAX_PLATFORMS" not in os.environ
     backend.prepare("plan", None, "highest")
     assert os.environ["JAX_PLATFORMS"] == "cpu"
+
+
+def test_compilations_are_kept(restored, tmp_path):
+    backend.configure("highest", tmp_path)
+    jax.jit(lambda x: x * 3 + 1)(1.0)
+    assert any(tmp_path.iterdir())

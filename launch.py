@@ -32,7 +32,9 @@ _REACH = (
     *("reachability", "certify", "inspect", "bounds_published", "enumeration", "meanfield"),
     *("support", "cells", "unreachable", "plane"),
 )
+_INFOFLOW = ("analyze", "constructions", "witnesses")
 EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in _REACH}
+EXPERIMENTS |= {name: f"infoflow_jax.experiments.{name}" for name in _INFOFLOW}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the
 cells and their estimated cost, write nothing; table: print and write the table of the stored
 cells; report: draw table, figures and page of the stored cells again."""

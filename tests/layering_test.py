@@ -38,6 +38,13 @@ REACH = {
         "analysis",
     },
 }
+INFOFLOW = {
+    "calculus": set(),
+    "networks": {"calculus"},
+    "figures": set(),
+    "experiments": {"calculus", "networks", "figures"},
+}
+ROOMS = {"reach_jax": REACH, "infoflow_jax": INFOFLOW}
 
 
 def files() -> list[Path]:
@@ -68,8 +75,8 @@ def wrong_arrows(module: list[str], imported: set[str]) -> list[str]:
             ok = to[0] in TOP[module[0]]
             if module[0] == "infoflow_jax" and to[0] == "reach_jax":
                 ok = to[:2] == ["reach_jax", "ops"] or to == ["reach_jax"]
-        elif module[0] == "reach_jax" and len(module) > 2 and len(to) > 1:
-            ok = to[1] == module[1] or to[1] in REACH[module[1]]
+        elif module[0] in ROOMS and len(module) > 2 and len(to) > 1:
+            ok = to[1] == module[1] or to[1] in ROOMS[module[0]][module[1]]
         else:
             ok = True
         if not ok:
@@ -83,9 +90,10 @@ def test_imports_follow_the_arrows(path):
     assert wrong_arrows(module, imports(path)) == []
 
 
-def test_every_room_has_an_arrow():
-    rooms = {p.name for p in (ROOT / "reach_jax").iterdir() if p.is_dir() and p.name[0] != "_"}
-    assert rooms == set(REACH)
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_room_has_an_arrow(package):
+    rooms = {p.name for p in (ROOT / package).iterdir() if p.is_dir() and p.name[0] != "_"}
+    assert rooms == set(ROOMS[package])
 
 
 @pytest.mark.parametrize(
@@ -96,6 +104,7 @@ def test_every_room_has_an_arrow():
         (["reach_jax", "bounds", "box"], "reach_jax.analysis.lines"),
         (["reach_jax", "models", "decoder"], "infoflow_jax"),
         (["infoflow_jax", "calculus", "sets"], "reach_jax.models.decoder"),
+        (["infoflow_jax", "calculus", "sets"], "infoflow_jax.networks.transformer"),
         (["configs", "reach_quick"], "reach_jax.cramming.settings"),
     ],
 )

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from reach_jax.analysis.figures import COLOURS, SPARE_COLOURS, STYLE
+from reach_jax.analysis.figures import COLOURS, SPARE_COLOURS
 from sweep_jax.checks import require
+from sweep_jax.drawing import STYLE
 
 _CYCLE = (COLOURS["text"], COLOURS["random"], *SPARE_COLOURS)
 

@@ -11,8 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from reach_jax.analysis.figures import COLOURS, GREY, INK, SPARE_COLOURS, STYLE
+from reach_jax.analysis.figures import COLOURS, SPARE_COLOURS
 from sweep_jax.checks import require
+from sweep_jax.drawing import GREY, INK, STYLE
 
 _SHADES = (COLOURS["text"], COLOURS["random"], *SPARE_COLOURS)
 

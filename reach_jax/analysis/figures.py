@@ -1,11 +1,10 @@
 """The figures of a reachability result: success, the line beside its bounds, the reachable share.
 
 Each function returns a `matplotlib.figure.Figure` made without pyplot, so there is no global state;
-`save` writes it. Not a place for statistics: all numbers come in.
+`sweep_jax.drawing.save` writes it. Not a place for statistics: all numbers come in.
 """
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -20,37 +19,11 @@ from numpy.typing import ArrayLike
 from reach_jax.analysis.summary import NamedSlope
 from reach_jax.analysis.thresholds import SuccessCurve
 from sweep_jax.checks import require
+from sweep_jax.drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, SKY, STYLE
 
 Colour = tuple[float, float, float]
-# Okabe and Ito's colours, told apart with any colour vision.
-COLOURS = {"text": "#0072B2", "random": "#D55E00"}
-SPARE_COLOURS = ("#009E73", "#CC79A7", "#56B4E9")
-INK, GREY, FAINT = "#222222", "#6E6E6E", "#E4E4E4"
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.7,
-    "text.color": INK,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "figure.facecolor": "white",
-    "lines.linewidth": 1.7,
-    "lines.solid_capstyle": "round",
-}
+COLOURS = {"text": BLUE, "random": ORANGE}
+SPARE_COLOURS = (GREEN, PINK, SKY)
 
 
 def success_curves(
@@ -175,20 +148,6 @@ def reachable_fraction(
         for axis in (bottom.xaxis, bottom.yaxis):
             axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     return fig
-
-
-def save(fig: Figure, stem: Path) -> tuple[Path, Path]:
-    """Writes `stem`.png (150 dpi) and `stem`.svg; the same figure gives the same bytes.
-
-    Returns:
-      The two paths.
-    """
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    png, svg = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-    with matplotlib.rc_context({"svg.hashsalt": "reach"}):
-        fig.savefig(png, dpi=150, metadata={"Software": None})
-        fig.savefig(svg, metadata={"Date": None})
-    return png, svg
 
 
 def _colour(source: str, place: int) -> str:

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from reach_jax.analysis.figures import COLOURS, FAINT, GREY, INK, SPARE_COLOURS, STYLE
+from reach_jax.analysis.figures import COLOURS, SPARE_COLOURS
 from sweep_jax.checks import require
+from sweep_jax.drawing import FAINT, GREY, INK, STYLE
 
 _PALETTE = (*COLOURS.values(), *SPARE_COLOURS, "#F0E442", "#332288", "#882255", "#88CCEE")
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import matplotlib
 from matplotlib.figure import Figure
 
-from reach_jax.analysis.figures import COLOURS, STYLE
+from reach_jax.analysis.figures import COLOURS
 from sweep_jax.checks import require
+from sweep_jax.drawing import STYLE
 
 
 def state_norms(first_L: Sequence[float], other_L: Sequence[float]) -> Figure:

@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reach_jax.analysis.figures import COLOURS, GREY, INK, SPARE_COLOURS, STYLE
+from reach_jax.analysis.figures import COLOURS, SPARE_COLOURS
 from sweep_jax.checks import require
+from sweep_jax.drawing import GREY, INK, STYLE
 
 _SHADES = (*SPARE_COLOURS[::-1], COLOURS["text"], COLOURS["random"])
 

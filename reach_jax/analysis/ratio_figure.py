@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reach_jax.analysis.figures import COLOURS, FAINT, GREY, INK, STYLE
+from reach_jax.analysis.figures import COLOURS
 from sweep_jax.checks import require
+from sweep_jax.drawing import FAINT, GREY, INK, STYLE
 
 _MARKS = {
     "published": {"marker": "o", "mfc": "white", "mec": GREY, "ms": 7.5, "mew": 1.3},

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from reach_jax.analysis import figures, geometry_figures
+from reach_jax.analysis import geometry_figures
 from reach_jax.experiments import sampling, zoo
 from reach_jax.geometry import bodies, cells_speed
 from reach_jax.geometry import cells as token_cells
 from reach_jax.geometry.states import SupportConfig
-from sweep_jax import atomic, progress, provenance
+from sweep_jax import atomic, drawing, progress, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
@@ -173,7 +173,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     }
     least = 1 / max(value.points for value in shares.values())
     drawn = geometry_figures.shares_by_rank(descending, least)
-    figure = figures.save(drawn, context.workdir / "figures" / "shares")[1]
+    figure = drawing.save(drawn, context.workdir / "figures" / "shares")[1]
     origin = (context.store.read(done[0]) or {})["provenance"]
     card = origin["model"]
     model = f"model: {card['name']}, quantised weights: {card['quantised']}"

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from reach_jax.analysis import figures
 from reach_jax.analysis.certificate_figure import survival_panels
 from reach_jax.cramming.certificate import NORMS, ROUNDED, CertificateConfig
-from sweep_jax import provenance
+from sweep_jax import drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
@@ -139,4 +138,4 @@ def _figures(reached: pd.DataFrame, directory: Path) -> dict[str, Path]:
         "rounding": survival_panels(rounding, "share of the text kept", log=False),
         "eps": survival_panels(eps, "eps (embedding deviations)", log=True),
     }
-    return {name: figures.save(figure, directory / name)[1] for name, figure in made.items()}
+    return {name: drawing.save(figure, directory / name)[1] for name, figure in made.items()}

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from reach_jax.analysis import exact, exact_figures, figures
-from sweep_jax import provenance
+from reach_jax.analysis import exact, exact_figures
+from sweep_jax import drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
@@ -54,7 +54,7 @@ def write(cells: Sequence[Cell], context: Context) -> str:
         "tightness": exact_figures.tightness(frame),
     }
     saved = {
-        name: figures.save(figure, workdir / "figures" / name)[1] for name, figure in plots.items()
+        name: drawing.save(figure, workdir / "figures" / name)[1] for name, figure in plots.items()
     }
     sections = [
         Section(

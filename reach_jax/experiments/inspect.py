@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from reach_jax.analysis import figures, layer_figure
+from reach_jax.analysis import layer_figure
 from reach_jax.cramming import cost, verify
 from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.experiments import zoo
 from reach_jax.models import kinds
-from sweep_jax import progress, provenance
+from sweep_jax import drawing, progress, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
@@ -152,7 +152,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     )
     memory = pd.DataFrame({name: metrics[name] for name in _MEMORY})
     drawn = layer_figure.state_norms(metrics["first_rms"], metrics["other_rms"])
-    paths = figures.save(drawn, context.workdir / "figures" / "states")
+    paths = drawing.save(drawn, context.workdir / "figures" / "states")
     said = f"{metrics['prompt_text']!r} is continued by {metrics['continuation']!r}"
     margin = f"least margin over the runner-up {format_number(metrics['least_margin'])}"
     write_report(

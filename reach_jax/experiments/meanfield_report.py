@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from reach_jax.analysis import figures, meanfield_figure
-from sweep_jax import provenance
+from reach_jax.analysis import meanfield_figure
+from sweep_jax import drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
@@ -37,7 +37,7 @@ def write(cells: Sequence[Cell], context: Context) -> str:
         pairs.append(part.assign(gain=cell.config["cell"]["gain"]))
     joined = pd.concat(pairs)
     figure = meanfield_figure.stability(joined, frame)
-    saved = figures.save(figure, workdir / "figures" / "stability")[1]
+    saved = drawing.save(figure, workdir / "figures" / "stability")[1]
     columns = ["a", "worst_1", "worst_2", "derivative", "estimate"]
     largest = frame.groupby(["gain", "points"], sort=False)[columns].max().reset_index()
     errors = frame[["permutation_error", "duplication_error"]].max()

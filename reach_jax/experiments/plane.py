@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from reach_jax.analysis import figures, geometry_figures
+from reach_jax.analysis import geometry_figures
 from reach_jax.experiments import sampling, zoo
 from reach_jax.geometry import plane, states
-from sweep_jax import provenance
+from sweep_jax import drawing, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
@@ -98,7 +98,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     drawn = geometry_figures.token_plane(
         kept["tokens"], tuple(m["extent"]), kept["points"], prompts, names
     )
-    path = figures.save(drawn, context.workdir / "figures" / "plane")[1]
+    path = drawing.save(drawn, context.workdir / "figures" / "plane")[1]
     shown = pd.DataFrame({name: m[name] for name in ("tokens", "texts", "shares")})
     card = record["provenance"]["model"]
     line = (

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from reach_jax.analysis import figures
 from reach_jax.analysis.ratio_figure import ratio_panels
 from reach_jax.bounds.floats import float_bits
 from reach_jax.experiments import published_comparison
@@ -22,7 +21,7 @@ from reach_jax.experiments.published_constants import (
     Model,
     NotebookModel,
 )
-from sweep_jax import atomic, provenance
+from sweep_jax import atomic, drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
@@ -64,7 +63,7 @@ def write(cells: Sequence[Cell], context: Context, dtype: str) -> str:
     reasons = _reasons(ratios)
     notes = _coincidences(found)
     atomic.write_text(workdir / "ratios.csv", ratios.to_csv(index=False, float_format="%.6f"))
-    png, svg = figures.save(
+    png, svg = drawing.save(
         _figure(found, ratios, float_bits(dtype)), workdir / "figures" / "ratios"
     )
     sections = [

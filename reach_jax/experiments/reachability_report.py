@@ -13,7 +13,7 @@ from reach_jax.bounds.bound import Bound, first_bounds
 from reach_jax.bounds.packing import threshold
 from reach_jax.experiments import fixed_report, zoo
 from reach_jax.experiments.settings import Settings
-from sweep_jax import provenance
+from sweep_jax import drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
@@ -197,7 +197,7 @@ def _figures(
     if "random" in curves:
         grid = next(b for b in bounds if b.name == "float grid")
         made["fraction"] = figures.reachable_fraction(curves["random"], grid, vocabulary)
-    return {name: figures.save(figure, directory / name)[1] for name, figure in made.items()}
+    return {name: drawing.save(figure, directory / name)[1] for name, figure in made.items()}
 
 
 def _plain(title: str, frame: pd.DataFrame) -> str:

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from reach_jax.analysis import figures, geometry_figures
+from reach_jax.analysis import geometry_figures
 from reach_jax.bounds.bound import first_bounds
 from reach_jax.experiments import sampling, zoo
 from reach_jax.geometry.moments import ellipsoid
 from reach_jax.geometry.states import SupportConfig
 from reach_jax.models import kinds
-from sweep_jax import arrays, atomic, progress, provenance
+from sweep_jax import arrays, atomic, drawing, progress, provenance
 from sweep_jax.cells import Cell, shard
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
@@ -169,7 +169,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     if not growth.empty:
         atomic.write_text(context.workdir / "growth.csv", growth.to_csv(index=False))
         drawn = geometry_figures.c_against_length(growth)
-        figs = [("C against the greatest length", figures.save(drawn, _stem(context))[1])]
+        figs = [("C against the greatest length", drawing.save(drawn, _stem(context))[1])]
         parts.append(_plain(growth))
     sections = [
         Section("Measures of each set", _MEASURES, [("", shown)]),

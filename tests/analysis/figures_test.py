@@ -10,6 +10,7 @@ import pytest
 from reach_jax.analysis import figures
 from reach_jax.analysis.summary import line_frame, n50_frame
 from reach_jax.analysis.thresholds import success_curve
+from sweep_jax import drawing
 
 RNG = np.random.default_rng(0)
 CELLS = pd.DataFrame(
@@ -87,7 +88,7 @@ def test_line_stops_where_censoring_starts_and_open_ends_are_shown(tmp_path):
     longest = max((d for d in drawn(fig.axes[0]) if len(d) == 200), key=lambda d: d[-1, 1])
     assert longest[-1, 0] == 2
     assert texts(fig).count("▲") == 2
-    figures.save(fig, tmp_path / "zeros on a log axis")
+    drawing.save(fig, tmp_path / "zeros on a log axis")
 
 
 def test_reachable_fraction_is_flat_to_c_m_and_falls_log10_v_a_token():
@@ -107,7 +108,7 @@ def test_files_repeat_byte_for_byte_and_nothing_global_changes(tmp_path):
     written = []
     for name in ("one", "two"):
         fig = figures.line_beside_bounds(n50_frame(CELLS), line_frame(CELLS, 0), BOUNDS)
-        png, svg = figures.save(fig, tmp_path / name / "figure.v1")
+        png, svg = drawing.save(fig, tmp_path / name / "figure.v1")
         assert (png.name, svg.name) == ("figure.v1.png", "figure.v1.svg")
         written.append((png.read_bytes(), svg.read_bytes()))
     assert written[0] == written[1]

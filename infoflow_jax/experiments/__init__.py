@@ -1,0 +1,1 @@
+"""What `launch.py` can run about information flow: composes the rooms of `infoflow_jax`."""

@@ -1,0 +1,1 @@
+"""Transformers with explicit or trained weights, and witnesses of what a layer cannot do."""

@@ -1,6 +1,9 @@
 """The precision of matrix products is asked for, applied and recorded (MOD-17)."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +11,8 @@ import numpy as np
 import pytest
 
 from sweep_jax import backend, provenance
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -56,7 +61,12 @@ def test_only_a_run_takes_the_device(restored):
     assert os.environ["JAX_PLATFORMS"] == "cpu"
 
 
-def test_compilations_are_kept(restored, tmp_path):
-    backend.configure("highest", tmp_path)
-    jax.jit(lambda x: x * 3 + 1)(1.0)
+def test_compilations_are_kept(tmp_path):
+    """In a process of its own: jax opens its cache once, at the first compilation."""
+    script = (
+        "import sys, pathlib, jax; from sweep_jax import backend;"
+        "backend.configure('highest', pathlib.Path(sys.argv[1]));"
+        "jax.jit(lambda x: x * 3 + 1)(1.0)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, cwd=ROOT)
     assert any(tmp_path.iterdir())

@@ -32,7 +32,9 @@ def success_curves(
 ) -> Figure:
     """The share of targets reached against length: a panel a source, a curve for each m.
 
-    The bands are the curves' pointwise intervals, drawn over the fall from 1 to 0.
+    This is the survival curve of the thresholds. The bands are pointwise intervals, over the fall
+    from 1 to 0. Beyond the least censored threshold a dashed line is the share that is sure, and a
+    tick each censored target.
 
     Args:
       curves: source -> m -> curve.
@@ -47,16 +49,22 @@ def success_curves(
         fig = Figure(figsize=(4.7 * len(curves), 3.3), layout="constrained")
         axes = fig.subplots(1, len(curves), sharex=True, sharey=True, squeeze=False)[0]
         for place, (ax, (source, by_m)) in enumerate(zip(axes, curves.items(), strict=True)):
-            for m, colour in _shades(_colour(source, place), by_m).items():
+            for m, colour in shades(colour_of(source, place), by_m).items():
                 if m in published.get(source, {}):
                     ax.plot(*published[source][m], color=colour, lw=1.1, ls=(0, (1, 1.3)))
                 _success(ax, m, by_m[m], colour)
             if source in published:
                 ax.plot([], [], color=GREY, lw=1.1, ls=(0, (1, 1.3)), label="published")
+            if any(curve.capped.size for curve in by_m.values()):
+                ax.plot([], [], color=GREY, lw=1, ls="--", marker="|", label="at least; censored")
             ax.plot([], [], "o", color=GREY, ms=9, label="prompt vectors m")
             ax.legend(loc="upper right")
             ax.set(title=f"{source} targets", xlabel="output length n (tokens)")
-        reached = [_fall(curve)[-1] for by_m in curves.values() for curve in by_m.values()]
+        reached = [_end(curve) for by_m in curves.values() for curve in by_m.values()]
+        for source, by_m in published.items():
+            for m, (lengths, shares) in by_m.items():
+                if m in curves.get(source, {}):
+                    reached.append(np.max(np.asarray(lengths)[np.asarray(shares) > 0], initial=0))
         axes[0].set(ylabel="share of targets reached", xlim=(0, 1.3 * max(reached)))
     return fig
 
@@ -80,7 +88,7 @@ def line_beside_bounds(
         fig = Figure(figsize=(9.4, 3.9), layout="constrained")
         left, right = fig.subplots(1, 2, width_ratios=(1, 1.15))
         for place, (source, points) in enumerate(n50s.groupby("source", sort=False)):
-            colour, line = _colour(str(source), place), lines.loc[source]
+            colour, line = colour_of(str(source), place), lines.loc[source]
             label = f"{source}: no line, {line['reason']}"
             if np.isfinite(line["slope"]):
                 label = f"{source}: {line['slope']:.1f} tokens per vector\n"
@@ -132,7 +140,7 @@ def reachable_fraction(
     with matplotlib.rc_context(STYLE):
         fig = Figure(figsize=(6.8, 4.6), layout="constrained")
         top, bottom = fig.subplots(2, 1, sharex=True)
-        for m, colour in _shades(COLOURS["random"], curves).items():
+        for m, colour in shades(COLOURS["random"], curves).items():
             _success(top, m, curves[m], colour)
             n = np.concatenate([[1.0], np.linspace(bound.slope * m, last, 400)])
             bottom.plot(n, np.minimum(0, (bound.slope * m - n) * decades), color=colour)
@@ -150,11 +158,11 @@ def reachable_fraction(
     return fig
 
 
-def _colour(source: str, place: int) -> str:
+def colour_of(source: str, place: int) -> str:
     return COLOURS.get(source, SPARE_COLOURS[place % len(SPARE_COLOURS)])
 
 
-def _shades(colour: str, by_m: Mapping[int, Any]) -> dict[int, Colour]:
+def shades(colour: str, by_m: Mapping[int, Any]) -> dict[int, Colour]:
     """m -> the colour, from a light tint at the least m to a dark shade at the greatest."""
     base = np.array(to_rgb(colour))
     mixes = np.linspace(-0.4, 0.35, len(by_m)) if len(by_m) > 1 else np.zeros(1)
@@ -168,10 +176,21 @@ def _fall(curve: SuccessCurve) -> np.ndarray:
     return curve.n[first : np.count_nonzero(curve.share > 0) + 1]
 
 
+def _end(curve: SuccessCurve) -> float:
+    """The last length that is drawn for a reason: the fall's end, or a censored target."""
+    return float(max(_fall(curve)[-1], curve.capped.max(initial=0)))
+
+
 def _success(ax: Axes, m: int, curve: SuccessCurve, colour: Colour) -> None:
     ax.plot(curve.n, curve.share, color=colour, drawstyle="steps-pre")
     n = _fall(curve)
     ax.fill_between(n, curve.low[n], curve.high[n], step="pre", color=colour, alpha=0.14, lw=0)
+    if curve.capped.size:
+        beyond = curve.n >= curve.capped[0]
+        sure = {"color": colour, "lw": 1, "ls": "--", "drawstyle": "steps-pre"}
+        ax.plot(curve.n[beyond], curve.floor[beyond], **sure)
+        at = curve.capped[curve.capped <= curve.n[-1]].astype(int)
+        ax.plot(at, curve.floor[at], "|", color=colour, ms=7, mew=1.2)
     half = np.count_nonzero(curve.share >= 0.5) - 1
     falls = half + 1 < curve.n.size and curve.share[half + 1] < 0.5
     _badge(ax, m, curve.n[half], 0.5 if falls else curve.share[half], colour)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from reach_jax.cramming import cost
+from reach_jax.cramming import cost, trace
 from reach_jax.cramming.program import CrammingProgram
 from reach_jax.cramming.state import Frozen
 from reach_jax.experiments import texts, zoo
@@ -81,6 +81,7 @@ def program(subject: Subject, slots: int, row: Any, cells: Sequence[Cell]) -> Cr
         slots,
         s.execution.chunk,
         row,
+        s.execution.path,
     )
 
 
@@ -102,7 +103,9 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
         raise ValueError(f"config.execution.lanes = 0: expected {expected}")
     devices = jax.device_count()
     held = sum(x.nbytes for x in jax.tree.leaves(frozen.params))
-    return fit(sum(one) - held, sum(two) - held, free_memory(), devices, cells, _most())
+    way = 2 * trace.nbytes(s.execution.path, slots, model.config.width)  # in the pool and out of it
+    free = free_memory()
+    return fit(sum(one) - held + way, sum(two) - held + 2 * way, free, devices, cells, _most())
 
 
 def fit(one: int, two: int, free: float, devices: int, cells: int, most: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from reach_jax.cramming import paper
+from reach_jax.cramming import paper, trace
 from reach_jax.cramming.freeze import freeze
 from reach_jax.cramming.settings import Assignment
 from reach_jax.experiments import hardware, pools, reachability_report, rounds, texts, zoo
@@ -100,6 +100,7 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
     per_token = model.flops_per_token + 2 * model.width * model.vocab_size
     step = 2 * per_token * (slots + bucket)  # forward, and back to the prompt alone
     state = 4 * 4 * slots * model.width  # prompt, best prompt, two Adam moments; float32
+    state += trace.nbytes(s.execution.path, slots, model.width)
     return rows.assign(
         GFLOP_at_most=round(step * s.cramming.steps / 1e9, 1), state_kB=round(state / 1e3, 1)
     )

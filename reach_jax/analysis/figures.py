@@ -159,6 +159,7 @@ def reachable_fraction(
 
 
 def colour_of(source: str, place: int) -> str:
+    """The colour of a source; `place` is for one that has none of its own."""
     return COLOURS.get(source, SPARE_COLOURS[place % len(SPARE_COLOURS)])
 
 

@@ -6,7 +6,6 @@ stride doubles. Which step goes where is known before the search, so that nothin
 host is asked. All of it is part of the lane's state and of its checkpoint. Changes no search.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 

@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 
 from reach_jax.analysis.figures import colour_of, shades
@@ -94,7 +94,7 @@ def ways(found: Sequence[Way], share: float) -> Figure:
         left.axhline(share, color=GREY, lw=0.9, ls="--")
         left.set(title="variance of the way", xscale="log", ylim=(0, 1.03))
         left.set(xlabel="principal components", ylabel="share of the variance")
-        left.xaxis.set_major_formatter(ScalarFormatter())
+        left.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         right.set(title=f"components that hold {100 * share:g} %", ylim=(0, None))
         right.set(xlabel="threshold n (tokens)", ylabel="components")
         right.legend(loc="best", fontsize=7)
@@ -123,17 +123,20 @@ def bits_per_coordinate(cells: pd.DataFrame, available: Sequence[NamedSlope]) ->
             shift = 1.03 ** (place - (len(sources) - 1) / 2)
             at = {"color": colour, "ls": "none"}
             ax.plot(part["prompt_length"] * shift, part["bits"], marker=".", alpha=0.45, **at)
-            middle = part.groupby("prompt_length")["bits"].median()
+            every = cells[cells["source"] == source].groupby("prompt_length")["bits"].median()
+            middle = every[every > 0]
             ax.plot(middle.index * shift, middle, marker="_", ms=13, mew=2, label=source, **at)
-        for bound in available:
+        for place, bound in enumerate(sorted(available, key=lambda bound: bound.slope)):
             colour, dash = (INK, "-") if bound.rigorous else (GREY, (0, (5, 2)))
             kind = "rigorous" if bound.rigorous else "heuristic"
             label = f"available: {bound.name} ({kind}), {bound.slope:.3g}"
             ax.axhline(bound.slope, color=colour, ls=dash, lw=1)
-            ax.annotate(label, (0.99, bound.slope), xycoords=("axes fraction", "data"))
-            ax.texts[-1].set(ha="right", va="bottom", fontsize=7, color=colour)
+            end, side = ((0.01, "left"), (0.99, "right"))[place % 2]  # two of them may be close
+            text = ax.annotate(label, (end, bound.slope), xycoords=("axes fraction", "data"))
+            text.set(ha=side, va="bottom", fontsize=7, color=colour)
         ax.set(xscale="log", yscale="log", xlabel="prompt vectors m", ylabel="bits a coordinate")
         ax.set_xlim(lengths[0] * 0.85, lengths[-1] * 1.18)
+        ax.set_ylim(top=3 * max([*(bound.slope for bound in available), seen["bits"].max()]))
         ax.xaxis.set_major_locator(FixedLocator(lengths))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(ScalarFormatter())

@@ -113,6 +113,7 @@ class CrammingProgram:
         chunk: int,
         mesh: Mesh | None = None,
         path: int = 0,
+        compiled: dict[tuple[int, ...], Any] | None = None,
     ) -> None:
         """Takes the pool's cells: assignment, target tokens and key of each.
 
@@ -127,12 +128,14 @@ class CrammingProgram:
           chunk: steps between two looks.
           mesh: devices to spread the lanes over, whose number must divide that of the lanes.
           path: snapshots of a prompt's way to keep, a power of two; 0 for none.
+          compiled: programs that others of the same model, protocol, chunk, mesh and path compiled
+            (bucket, lanes and slots -> program); what this one compiles is put there.
         """
         self._model, self._config, self._frozen = model, config, frozen
         self._assignments, self._targets_CN, self._keys = assignments, targets_CN, keys
         self._slots, self._chunk, self._mesh, self._path = slots, chunk, mesh, path
         self._spread = frozen if mesh is None else jax.device_put(frozen, meshes.copied(mesh))
-        self.compiled: dict[int, Any] = {}  # bucket -> program, of one chunk
+        self.compiled = {} if compiled is None else compiled
         self._compile_seconds_C = np.zeros(len(assignments))
         self._run_seconds_C = np.zeros(len(assignments))
 
@@ -159,7 +162,8 @@ class CrammingProgram:
         lanes_B, tasks_B = _take(state, rows_B, bucket)
         if self._mesh is not None:
             lanes_B, tasks_B = jax.device_put((lanes_B, tasks_B), meshes.split(self._mesh))
-        if bucket not in self.compiled:
+        size = (bucket, len(rows_L), self._slots)
+        if size not in self.compiled:
             began = time.perf_counter()
             lowered = advance.lower(
                 lanes_B,
@@ -170,10 +174,10 @@ class CrammingProgram:
                 steps=self._chunk,
                 mesh=self._mesh,
             )
-            self.compiled[bucket] = lowered.compile()
+            self.compiled[size] = lowered.compile()
             self._compile_seconds_C[live] += time.perf_counter() - began
         began = time.perf_counter()
-        lanes_B = jax.block_until_ready(self.compiled[bucket](lanes_B, tasks_B, self._spread))
+        lanes_B = jax.block_until_ready(self.compiled[size](lanes_B, tasks_B, self._spread))
         self._run_seconds_C[live] += (time.perf_counter() - began) / len(live)
         if self._mesh is not None:
             lanes_B = jax.device_put(lanes_B, jax.tree.leaves(state.lanes_C)[0].sharding)

@@ -32,6 +32,7 @@ class Subject(NamedTuple):
     settings: Settings
     model: zoo.Model
     frozen: Frozen
+    compiled: dict[tuple[int, ...], Any]  # programs by their size, whichever pool made them
 
 
 def run(
@@ -69,7 +70,7 @@ def run(
 
 def program(subject: Subject, slots: int, row: Any, cells: Sequence[Cell]) -> CrammingProgram:
     """The program of these cells."""
-    s, model, frozen = subject
+    s, model, frozen, compiled = subject
     items = assignments(cells)
     return CrammingProgram(
         model.config,
@@ -82,6 +83,7 @@ def program(subject: Subject, slots: int, row: Any, cells: Sequence[Cell]) -> Cr
         s.execution.chunk,
         row,
         s.execution.path,
+        compiled,
     )
 
 
@@ -94,7 +96,7 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
     Raises:
       ValueError: the backend says nothing about its programs' memory.
     """
-    s, model, frozen = subject
+    s, model, frozen, _ = subject
     bucket = next(b for b in s.execution.buckets if b >= s.cramming.max_target)
     how = (model.config, s.cramming, frozen.params, slots, bucket)
     one, two = (cost.step_memory(*how, lanes=n) for n in (1, 2))

@@ -25,8 +25,9 @@ logits, from the independent decode; targets of which no token was reached are l
 configs/certify.py finds what margin is worth: rounding, and balls around the prompt."""
 BITS = """Bits that the confirmed text is worth over the m D numbers of its prompt, beside the bits
 that such a number has to offer. A text of uniformly random tokens is worth n log2 V; any other is
-worth what the model alone needs for it (after its prefix, without the prompt), which is less. A
-given first token is worth nothing. Available is a bound on the slope times log2 V over D."""
+worth what the model alone needs for it, after its prefix and without the prompt: less, where it
+has learned such text. A given first token is worth nothing. Available is a bound on the slope,
+times log2 V over D."""
 WAY = """Snapshots of each prompt during its search, evenly spaced over the steps that it took.
 Lengths in standard deviations of the model's input vectors, over all numbers of a prompt; `length`
 counts every step, `straight` is the distance from first to last snapshot. Components are of the

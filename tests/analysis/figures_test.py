@@ -61,6 +61,21 @@ def test_success_curves_draw_each_curve_and_the_published_one():
         figures.success_curves({})
 
 
+def test_what_a_budget_cut_short_is_marked_and_never_taken_for_reached():
+    """4 targets, one cut short at 6: the share is known to 6, sure beyond, a tick at 6."""
+    curve = success_curve([3, 6, 8, 10], [False, True, False, False], 12)
+    (ax,) = figures.success_curves({"text": {1: curve}}).axes
+    assert np.isnan(curve.share[7])
+    sure = [0.75, 0.5, 0.5, 0.25, 0.25, 0, 0]  # 6..12: what ended or was cut short is out
+    assert holds(ax, range(6, 13), sure)
+    assert holds(ax, [6], [0.75])
+    assert "at least; censored" in [t.get_text() for t in ax.get_legend().texts]
+    assert ax.get_xlim()[1] > 6
+    plain = success_curve([3, 6], [False, False], 12)
+    (ax,) = figures.success_curves({"text": {1: plain}}).axes
+    assert "at least; censored" not in [t.get_text() for t in ax.get_legend().texts]
+
+
 def test_line_beside_bounds_draws_points_lines_and_labelled_bounds():
     n50s, lines = n50_frame(CELLS), line_frame(CELLS, 0)
     fig = figures.line_beside_bounds(n50s, lines, BOUNDS)

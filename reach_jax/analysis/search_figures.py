@@ -4,7 +4,7 @@ In the style of `figures`; all numbers come in.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -121,7 +121,7 @@ def bits_per_coordinate(cells: pd.DataFrame, available: Sequence[NamedSlope]) ->
         for place, source in enumerate(sources):
             part, colour = seen[seen["source"] == source], colour_of(str(source), place)
             shift = 1.03 ** (place - (len(sources) - 1) / 2)
-            at = {"color": colour, "ls": "none"}
+            at: Any = {"color": colour, "ls": "none"}
             ax.plot(part["prompt_length"] * shift, part["bits"], marker=".", alpha=0.45, **at)
             every = cells[cells["source"] == source].groupby("prompt_length")["bits"].median()
             middle = every[every > 0]

@@ -123,8 +123,8 @@ def success_curve(
     low = np.where(share == 0, 0.0, centre - half)
     high = np.where(share == 1, 1.0, centre + half)
     seen = n <= np.min(values[capped], initial=np.inf)
-    known = (np.where(seen, curve, np.nan) for curve in (share, low, high))
-    return SuccessCurve(n, *known, share, np.sort(values[capped]))
+    shown, low, high = (np.where(seen, curve, np.nan) for curve in (share, low, high))
+    return SuccessCurve(n, shown, low, high, floor=share, capped=np.sort(values[capped]))
 
 
 def _targets(thresholds: ArrayLike, censored: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

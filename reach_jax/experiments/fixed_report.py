@@ -122,7 +122,8 @@ def write_capacity(
     path = context.workdir / "report.html"
     tables = [("Capacity, tokens", capacities), ("Means by length", means)]
     curves: dict[str, dict[int, dict[str, search_figures.Pair]]] = {}
-    for (source, m), group in means.groupby(["source", "prompt_length"]):
+    for _, group in means.groupby(["source", "prompt_length"]):
+        source, m = group.iloc[0][["source", "prompt_length"]]
         curves.setdefault(str(source), {})[int(m)] = {
             "accuracy": (group["length"], group["accuracy"]),
             "whole, greedy": (group["length"], group["greedy"]),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from reach_jax.analysis import figures, thresholds
+from reach_jax.analysis import figures, line_figure, thresholds
 from reach_jax.bounds.bound import Bound, first_bounds
 from reach_jax.experiments import published_curves, zoo
 from sweep_jax import drawing
@@ -64,7 +64,7 @@ def draw(
     beside = [b for b in limits if not b.name.endswith("(states)")]
     made = {
         "success": figures.success_curves(curves, there),
-        "line": figures.line_beside_bounds(n50s, lines, beside),
+        "line": line_figure.line_beside_bounds(n50s, lines, beside),
     }
     if "random" in curves:
         grid = next(b for b in limits if b.name == "float grid")

@@ -81,6 +81,7 @@ def cram_config(path: str, smoke_path: str, arg: str) -> ConfigDict:
     config.execution.chunk = 50
     config.execution.pool = 500
     config.execution.buckets = (16, 32, 64, 128, 256, 512, 1024, 2048)
+    config.execution.path = 0  # snapshots of each prompt's way; 128 for the path figure
     if protocol != "progressive":
         _published(config, protocol)
     if smoke:

@@ -53,6 +53,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.execution.chunk = 50  # steps between two looks of the host
     config.execution.pool = 256  # cells that share a checkpoint
     config.execution.buckets = (8, 16, 32, 64, 128)  # padded target lengths
+    config.execution.path = 0  # snapshots of each prompt's way; 128 for the path figure
 
     if arg == "smoke":
         config.support.lengths = (4, 16)

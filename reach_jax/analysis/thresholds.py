@@ -38,19 +38,27 @@ class Estimate:
 
 @dataclass(frozen=True)
 class SuccessCurve:
-    """The share of targets reached against length, with its pointwise Wilson interval.
+    """The survival curve of the thresholds, with its pointwise Wilson interval.
+
+    Not Kaplan and Meier's estimator past a censored target: a search that ran out of steps was not
+    stopped at random, so its lot may not be guessed from the others'. `floor` is what is sure.
 
     Attributes:
       n: [N] lengths 0..n_max in tokens.
       share: [N] S(n); NaN beyond the least censored threshold, where it was not observed.
       low: [N] lower end; NaN with the share.
       high: [N] upper end; NaN with the share.
+      floor: [N] the share if every censored target had ended at its threshold; equal to the share
+        where that was observed.
+      capped: thresholds of the censored targets, ascending.
     """
 
     n: np.ndarray
     share: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    floor: np.ndarray
+    capped: np.ndarray
 
 
 def n50(thresholds: ArrayLike, censored: ArrayLike, confidence: float = 0.95) -> Estimate:
@@ -115,7 +123,8 @@ def success_curve(
     low = np.where(share == 0, 0.0, centre - half)
     high = np.where(share == 1, 1.0, centre + half)
     seen = n <= np.min(values[capped], initial=np.inf)
-    return SuccessCurve(n, *(np.where(seen, curve, np.nan) for curve in (share, low, high)))
+    shown, low, high = (np.where(seen, curve, np.nan) for curve in (share, low, high))
+    return SuccessCurve(n, shown, low, high, floor=share, capped=np.sort(values[capped]))
 
 
 def _targets(thresholds: ArrayLike, censored: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

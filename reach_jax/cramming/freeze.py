@@ -31,7 +31,8 @@ def freeze(
       tokens: V without the table's padding.
 
     Raises:
-      ValueError: a begin token is asked for and the model has none.
+      ValueError: a begin token is asked for and the model has none, or an input vector is not
+        finite.
     """
     begins = config.prefix == "begin"
     expected = "none, for a model without a begin or end-of-text token"
@@ -41,6 +42,11 @@ def freeze(
         return kinds.module(model).apply({"params": params}, ids_T, method="embed")
 
     inputs_VD = embed(jnp.arange(tokens)).astype(jnp.float32)
+    # One such row would be in every lane's unit, and no cell could say what broke it.
+    bad_V = ~jnp.isfinite(inputs_VD).all(axis=-1)
+    broken, first = int(bad_V.sum()), int(jnp.argmax(bad_V))
+    expected = f"finite numbers; token {first} is the first without"
+    require(broken == 0, "tokens with an input vector that is not finite", broken, expected)
     limits = None
     if config.support != "free":
         radius = jnp.sqrt(jnp.max(jnp.sum(jnp.square(inputs_VD), axis=-1)))

@@ -5,6 +5,7 @@ forcing stands beside it, as the published protocols count that.
 """
 
 import functools
+import math
 from typing import Literal, NamedTuple
 
 import jax
@@ -93,6 +94,22 @@ def decode(task: Finished, prompt_mD: np.ndarray, count: int) -> tuple[np.ndarra
     return verify.greedy_decode(task.model, task.frozen.params, inputs_PD, emit, slots)
 
 
+def text_bits(task: Finished, alone_N: np.ndarray, count: int, start: int) -> float:
+    """Bits that the model alone needs for the first `count` tokens of the target.
+
+    A token that is given costs none. A first token that nothing stands before costs log2 V.
+
+    Args:
+      task: whose target it is.
+      alone_N: nats of each token after all before it, with no prompt.
+      count: tokens.
+      start: the first token that the model alone predicts.
+    """
+    V = task.model.vocab_size if task.frozen.tokens is None else int(task.frozen.tokens)
+    unseen = min(max(start - task.given, 0), count)
+    return unseen * math.log2(V) + float(alone_N[start:count].sum(dtype=np.float64)) / math.log(2)
+
+
 def result(task: Finished, found: Lane, seconds: tuple[float, float]) -> Result:
     """The record of a finished lane.
 
@@ -101,7 +118,7 @@ def result(task: Finished, found: Lane, seconds: tuple[float, float]) -> Result:
     share of right answers when every earlier token is the target's: of the prefix that the search
     believed, or of the whole fixed length. A token that is given counts in the lengths and never in
     the shares. A progressive lane stopped by a cap is censored: its true threshold is at least the
-    one given.
+    one given. `text_bits` is what the confirmed text costs without the prompt.
     """
     phase, searched = int(found.phase), int(found.best)
     fixed = task.config.is_fixed
@@ -129,10 +146,11 @@ def result(task: Finished, found: Lane, seconds: tuple[float, float]) -> Result:
     if fixed:
         metrics["success"] = threshold == task.length
         metrics["teacher_forced_success"] = bool(judged.all())
+    # The model alone predicts the first token only from a prefix.
+    start = max(task.given, int(task.frozen.prefix_D is None))
+    alone = answers(task, prompt_MD, 0)
+    metrics["text_bits"] = text_bits(task, alone.nll_N, threshold, start)
     if task.config.protocol == "kuratov":
-        # The model alone predicts the first token only from a prefix.
-        start = max(task.given, int(task.frozen.prefix_D is None))
-        alone = answers(task, prompt_MD, 0)
         metrics |= kuratov.gains(*(x[start:] for x in (*said, *alone)))
     broke = f"loss or gradient not finite at step {found.step}"
     status = STATUS[phase]

@@ -6,6 +6,7 @@ Over several devices each holds its share of the lanes and a copy of the model, 
 another: the program is cut by `shard_map`, so that no collective can get into it.
 """
 
+import dataclasses
 import functools
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from reach_jax.cramming import lane, outcome
+from reach_jax.cramming import lane, outcome, trace
 from reach_jax.cramming.settings import Assignment, CrammingConfig
 from reach_jax.cramming.state import RUNNING, Frozen, Lane, Task
 from reach_jax.models import kinds
@@ -63,7 +64,13 @@ def advance(
         step = jax.vmap(one, in_axes=(None, 0, 0))
 
         def body(lanes_B: Lane, _: None) -> tuple[Lane, None]:
-            return step(frozen, lanes_B, tasks_B), None
+            before_B = lanes_B._replace(trace=None)
+            after_B = step(frozen, before_B, tasks_B)
+            if lanes_B.trace is not None:
+                note = jax.vmap(functools.partial(trace.note, config.steps))
+                traces_B = note(before_B, after_B, tasks_B, lanes_B.trace)
+                after_B = after_B._replace(trace=traces_B)
+            return after_B, None
 
         return jax.lax.scan(body, lanes_B, length=steps)[0]
 
@@ -105,6 +112,8 @@ class CrammingProgram:
         slots: int,
         chunk: int,
         mesh: Mesh | None = None,
+        path: int = 0,
+        compiled: dict[tuple[int, ...], Any] | None = None,
     ) -> None:
         """Takes the pool's cells: assignment, target tokens and key of each.
 
@@ -118,12 +127,15 @@ class CrammingProgram:
           slots: padded prompt length M, at least every cell's m.
           chunk: steps between two looks.
           mesh: devices to spread the lanes over, whose number must divide that of the lanes.
+          path: snapshots of a prompt's way to keep, a power of two; 0 for none.
+          compiled: programs that others of the same model, protocol, chunk, mesh and path compiled
+            (bucket, lanes and slots -> program); what this one compiles is put there.
         """
         self._model, self._config, self._frozen = model, config, frozen
         self._assignments, self._targets_CN, self._keys = assignments, targets_CN, keys
-        self._slots, self._chunk, self._mesh = slots, chunk, mesh
+        self._slots, self._chunk, self._mesh, self._path = slots, chunk, mesh, path
         self._spread = frozen if mesh is None else jax.device_put(frozen, meshes.copied(mesh))
-        self.compiled: dict[int, Any] = {}  # bucket -> program, of one chunk
+        self.compiled = {} if compiled is None else compiled
         self._compile_seconds_C = np.zeros(len(assignments))
         self._run_seconds_C = np.zeros(len(assignments))
 
@@ -137,7 +149,11 @@ class CrammingProgram:
         )
         keys_C = jnp.stack([jax.random.key_data(key) for key in self._keys])
         how = (self._model, self._config, self._frozen)
-        return Pool(_start(*how, keys_C, tasks_C, self._slots), tasks_C)
+        lanes_C = _start(*how, keys_C, tasks_C, self._slots)
+        if self._path:
+            size = (len(keys_C), self._path, self._slots, self._model.width)
+            lanes_C = lanes_C._replace(trace=trace.empty(*size))
+        return Pool(lanes_C, tasks_C)
 
     def advance(self, state: Pool, rows_L: np.ndarray, bucket: int) -> Pool:
         """One chunk of steps; its time is shared by the cells that ran."""
@@ -146,7 +162,8 @@ class CrammingProgram:
         lanes_B, tasks_B = _take(state, rows_B, bucket)
         if self._mesh is not None:
             lanes_B, tasks_B = jax.device_put((lanes_B, tasks_B), meshes.split(self._mesh))
-        if bucket not in self.compiled:
+        size = (bucket, len(rows_L), self._slots)
+        if size not in self.compiled:
             began = time.perf_counter()
             lowered = advance.lower(
                 lanes_B,
@@ -157,10 +174,10 @@ class CrammingProgram:
                 steps=self._chunk,
                 mesh=self._mesh,
             )
-            self.compiled[bucket] = lowered.compile()
+            self.compiled[size] = lowered.compile()
             self._compile_seconds_C[live] += time.perf_counter() - began
         began = time.perf_counter()
-        lanes_B = jax.block_until_ready(self.compiled[bucket](lanes_B, tasks_B, self._spread))
+        lanes_B = jax.block_until_ready(self.compiled[size](lanes_B, tasks_B, self._spread))
         self._run_seconds_C[live] += (time.perf_counter() - began) / len(live)
         if self._mesh is not None:
             lanes_B = jax.device_put(lanes_B, jax.tree.leaves(state.lanes_C)[0].sharding)
@@ -180,7 +197,10 @@ class CrammingProgram:
         how = (self._model, self._config, self._frozen)
         task = outcome.Finished(*how, used, length, target_N, self._slots)
         seconds = (float(self._compile_seconds_C[row]), float(self._run_seconds_C[row]))
-        return outcome.result(task, found, seconds), {
-            "prompt": found.best_MD[-used:],
-            "target": target_N,
-        }
+        result = outcome.result(task, found, seconds)
+        arrays = {"prompt": found.best_MD[-used:], "target": target_N}
+        if found.trace is not None:
+            way, shares = trace.measure(found.trace, used, float(self._frozen.scale))
+            result = dataclasses.replace(result, metrics={**result.metrics, **way})
+            arrays["path_shares"] = shares
+        return result, arrays

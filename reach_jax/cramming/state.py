@@ -29,6 +29,14 @@ class Frozen(NamedTuple):
     tokens: jax.Array | None = None  # V without the table's padding; None for the whole table
 
 
+class Trace(NamedTuple):
+    """Snapshots of a lane's prompt on its way; see `trace`."""
+
+    prompts_SMD: jax.Array
+    at_S: jax.Array  # the step that each was judged at; -1 for none yet
+    length: jax.Array  # of the whole way, l_2
+
+
 class Lane(NamedTuple):
     """All that changes in a lane. Lengths in tokens, times in steps."""
 
@@ -44,6 +52,7 @@ class Lane(NamedTuple):
     need: jax.Array  # target tokens that the next answer must be judged on
     key: jax.Array  # of this attempt, as raw numbers
     attempt: jax.Array  # 0 for the first
+    trace: Trace | None = None  # only where `execution.path` asks for it
 
 
 class Task(NamedTuple):

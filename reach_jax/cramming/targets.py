@@ -20,7 +20,8 @@ def text_targets(
       ValueError: no document of the stream is that long.
     """
     breaks = np.concatenate([[0], np.cumsum(stream_S == begin_id)])
-    starts = np.flatnonzero(breaks[length:] == breaks[: len(breaks) - length])
+    first = max(len(breaks) - length, 0)  # no piece begins there or later
+    starts = np.flatnonzero(breaks[length:] == breaks[:first])
     require(len(starts) > 0, "max_target", length, "at most the longest held-out document")
     picks = [_pick(seed, "text", number, len(starts)) for number in numbers]
     return np.stack([stream_S[starts[p] : starts[p] + length] for p in picks])

@@ -117,7 +117,8 @@ def _other(config: ConfigDict) -> dict[str, Any]:
     """The other run's whole configuration.
 
     Raises:
-      ValueError: the directory is not that of a reachability run.
+      ValueError: the directory is not that of a reachability run, or its prompts do not stand
+        right before their whole target, as a certificate decodes them.
     """
     path = Path(config.run.workdir) / "config.json"
     expected = "the workdir of a finished reachability run"
@@ -125,6 +126,10 @@ def _other(config: ConfigDict) -> dict[str, Any]:
     values = load_config(path).to_dict()
     is_ours = values.get("experiment") == "reachability"
     require(is_ours, "config.run.workdir", config.run.workdir, expected)
+    # With the first token given it would have to stand between prompt and answer.
+    first = values["cramming"].get("first_token", "predicted")
+    expected = f"a run with config.cramming.first_token = 'predicted'; this one says {first!r}"
+    require(first == "predicted", "config.run.workdir", config.run.workdir, expected)
     return values
 
 

@@ -1,14 +1,16 @@
-"""Tables of the protocols with fixed lengths: n50 by logistic likelihood, capacity, gains."""
+"""Tables and figures of the protocols with fixed lengths: n50 by likelihood, capacity, gains."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from reach_jax.analysis import lines, logistic
+from reach_jax.analysis import lines, logistic, search_figures
 from reach_jax.cramming import kuratov
+from reach_jax.experiments import published_curves
 from reach_jax.experiments.settings import assignments
-from sweep_jax import provenance
+from sweep_jax import drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
@@ -27,13 +29,8 @@ def logistic_frame(store: Store, cells: Sequence[Cell], seed: int) -> pd.DataFra
       source, prompt_length, success ("greedy" or "teacher forced"), n50, low, high, width,
       targets, censored ("", "above" or "below": where the true n50 lies).
     """
-    found: dict[tuple[str, int], list[dict]] = {}
-    for cell, item in zip(cells, assignments(cells), strict=True):
-        record = store.read(cell)
-        if record is not None and record["status"] != "failed":
-            found.setdefault((item.source, item.prompt_length), []).append(record["metrics"])
     rows = []
-    for (source, m), group in sorted(found.items()):
+    for (source, m), group in sorted(_sweeps(store, cells).items()):
         lengths = group[0]["lengths"]
         for name, field in _WAYS.items():
             success = np.array([metrics[field] for metrics in group], bool)
@@ -42,6 +39,16 @@ def logistic_frame(store: Store, cells: Sequence[Cell], seed: int) -> pd.DataFra
             row |= {"n50": fit.fit.n50, "low": fit.low, "high": fit.high, "width": fit.fit.width}
             rows.append(row | {"targets": len(group), "censored": fit.fit.censored})
     return pd.DataFrame(rows)
+
+
+def _sweeps(store: Store, cells: Sequence[Cell]) -> dict[tuple[str, int], list[dict]]:
+    """The metrics of each source and prompt length, failed cells left out."""
+    found: dict[tuple[str, int], list[dict]] = {}
+    for cell, item in zip(cells, assignments(cells), strict=True):
+        record = store.read(cell)
+        if record is not None and record["status"] != "failed":
+            found.setdefault((item.source, item.prompt_length), []).append(record["metrics"])
+    return found
 
 
 _WAYS = {"greedy": "successes", "teacher forced": "teacher_forced_successes"}
@@ -86,12 +93,46 @@ def capacity_frames(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return means.reset_index(), pd.DataFrame(rows)
 
 
-def write_capacity(frame: pd.DataFrame, name: str, stored: str, context: Context) -> str:
-    """The page of the protocol `kuratov`; returns the text to print."""
+def draw_tries(store: Store, cells: Sequence[Cell], published: str | None, directory: Path) -> Path:
+    """The shares at every length of the published sweep, the published curve beside them."""
+    curves: dict[str, dict[int, dict[str, search_figures.Pair]]] = {}
+    for (source, m), group in _sweeps(store, cells).items():
+        n = group[0]["lengths"]
+        order = np.argsort(n)
+        curves.setdefault(source, {})[m] = {
+            name: (np.array(n)[order], np.mean([g[field] for g in group], axis=0)[order])
+            for name, field in _WAYS.items()
+        }
+    drawn = {source: set(by_m) for source, by_m in curves.items()}
+    beside = {} if published is None else published_curves.beside(published, drawn)
+    figure = search_figures.shares_at_lengths(curves, beside)
+    return drawing.save(figure, directory / "tried")[1]
+
+
+def write_capacity(
+    frame: pd.DataFrame,
+    name: str,
+    stored: str,
+    context: Context,
+    more: Sequence[Section],
+    more_tables: Sequence[tuple[str, pd.DataFrame]],
+) -> str:
+    """The page of the protocol `kuratov`, with further sections; returns the text to print."""
     means, capacities = capacity_frames(frame[frame["status"] != "failed"])
     path = context.workdir / "report.html"
     tables = [("Capacity, tokens", capacities), ("Means by length", means)]
-    sections = [Section("Capacity and gains", f"{stored}.", tables)]
+    curves: dict[str, dict[int, dict[str, search_figures.Pair]]] = {}
+    for _, group in means.groupby(["source", "prompt_length"]):
+        source, m = group.iloc[0][["source", "prompt_length"]]
+        curves.setdefault(str(source), {})[int(m)] = {
+            "accuracy": (group["length"], group["accuracy"]),
+            "whole, greedy": (group["length"], group["greedy"]),
+        }
+    figure = search_figures.shares_at_lengths(curves, title="mean share")
+    drawn = drawing.save(figure, context.workdir / "figures" / "accuracy")[1]
+    caption = "Mean teacher-forced accuracy, and the share of texts emitted whole"
+    sections = [Section("Capacity and gains", f"{stored}.", tables, [(caption, drawn)]), *more]
     write_report(path, f"Capacity of {name}", LEAD, sections, provenance.collect())
-    parts = [f"{title}\n{table.to_string(index=False)}" for title, table in tables]
+    shown = [*tables, *more_tables]
+    parts = [f"{title}\n{table.to_string(index=False)}" for title, table in shown]
     return "\n\n".join([*parts, f"{stored} in {context.workdir}\nreport: {path}"])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from reach_jax.cramming import cost
+from reach_jax.cramming import cost, trace
 from reach_jax.cramming.program import CrammingProgram
 from reach_jax.cramming.state import Frozen
 from reach_jax.experiments import texts, zoo
@@ -32,6 +32,7 @@ class Subject(NamedTuple):
     settings: Settings
     model: zoo.Model
     frozen: Frozen
+    compiled: dict[tuple[int, ...], Any]  # programs by their size, whichever pool made them
 
 
 def run(
@@ -69,7 +70,7 @@ def run(
 
 def program(subject: Subject, slots: int, row: Any, cells: Sequence[Cell]) -> CrammingProgram:
     """The program of these cells."""
-    s, model, frozen = subject
+    s, model, frozen, compiled = subject
     items = assignments(cells)
     return CrammingProgram(
         model.config,
@@ -81,6 +82,8 @@ def program(subject: Subject, slots: int, row: Any, cells: Sequence[Cell]) -> Cr
         slots,
         s.execution.chunk,
         row,
+        s.execution.path,
+        compiled,
     )
 
 
@@ -93,7 +96,7 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
     Raises:
       ValueError: the backend says nothing about its programs' memory.
     """
-    s, model, frozen = subject
+    s, model, frozen, _ = subject
     bucket = next(b for b in s.execution.buckets if b >= s.cramming.max_target)
     how = (model.config, s.cramming, frozen.params, slots, bucket)
     one, two = (cost.step_memory(*how, lanes=n) for n in (1, 2))
@@ -102,7 +105,9 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
         raise ValueError(f"config.execution.lanes = 0: expected {expected}")
     devices = jax.device_count()
     held = sum(x.nbytes for x in jax.tree.leaves(frozen.params))
-    return fit(sum(one) - held, sum(two) - held, free_memory(), devices, cells, _most())
+    way = 2 * trace.nbytes(s.execution.path, slots, model.config.width)  # in the pool and out of it
+    free = free_memory()
+    return fit(sum(one) - held + way, sum(two) - held + 2 * way, free, devices, cells, _most())
 
 
 def fit(one: int, two: int, free: float, devices: int, cells: int, most: int) -> int:

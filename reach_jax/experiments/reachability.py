@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from reach_jax.cramming import paper
+from reach_jax.cramming import paper, trace
 from reach_jax.cramming.freeze import freeze
 from reach_jax.cramming.settings import Assignment
 from reach_jax.experiments import hardware, pools, reachability_report, rounds, texts, zoo
@@ -37,18 +37,25 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     s = settings(config)
     items = assignments(cells)
     sources = {item.source for item in items}
-    texts.check(s.texts, sources)
-    _check_lengths(s, items)
+    for source in sorted({"text", "words"} & sources):
+        zoo.check_tokenizer(s.choice, f"config.axes.sources = {source}")
     field, n = "config.cramming.max_target", s.cramming.max_target
-    if "text" in sources and s.choice.is_quick and s.texts.text == texts.QUICK:
+    texts.check(s.texts, sources, n, zoo.encoder(s.choice))
+    _check_lengths(s, items)
+    own = s.choice.is_quick or s.choice.random is not None
+    if "text" in sources and own and s.texts.text == texts.QUICK:
         longest = longest_heldout(s.choice.quick.corpus)
         expected = f"at most {longest}, the tokens of the longest held-out document"
         require(n <= longest, field, n, expected)
     model = zoo.describe(s.choice)
-    if model is None:
-        return
+    if model is not None:
+        _check_model(s, items, model)
+
+
+def _check_model(s: Settings, items: Sequence[Assignment], model: Any) -> None:
     width, expected = s.cramming.coefficients, f"at most the model's width {model.width}"
     require(width <= model.width, "config.cramming.coefficients", width, expected)
+    field, n = "config.cramming.max_target", s.cramming.max_target
     context = getattr(model, "context", None)
     if context is not None:
         m = max(item.prompt_length for item in items)
@@ -100,6 +107,7 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
     per_token = model.flops_per_token + 2 * model.width * model.vocab_size
     step = 2 * per_token * (slots + bucket)  # forward, and back to the prompt alone
     state = 4 * 4 * slots * model.width  # prompt, best prompt, two Adam moments; float32
+    state += trace.nbytes(s.execution.path, slots, model.width)
     return rows.assign(
         GFLOP_at_most=round(step * s.cramming.steps / 1e9, 1), state_kB=round(state / 1e3, 1)
     )
@@ -113,10 +121,11 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     """
     s = settings(config)
     model = zoo.load(s.choice, context.workdir, context.stop)
+    _check_model(s, assignments(cells), model.config)  # of a source that could not be described
+    frozen = freeze(model.config, model.params, s.cramming, model.prefix_id, model.tokens)
     _measure_support(s, model)
     zoo.remember(s.choice, model, context.workdir)
-    frozen = freeze(model.config, model.params, s.cramming, model.prefix_id, model.tokens)
-    subject = pools.Subject(s, model, frozen)
+    subject = pools.Subject(s, model, frozen, {})
     origin = provenance.collect() | {"model": model.directory.name}
     sweeps = s.cramming.protocol == "paper"
     cut = rounds.groups(cells) if sweeps else lanes.pools(cells, s.execution.pool)
@@ -157,6 +166,9 @@ def _measure_support(s: Settings, model: zoo.Model) -> None:
     key = jax.random.fold_in(jax.random.key(s.seed), _SUPPORT_KEY)
     how = (model.config, model.params, s.support, model.prefix_id)
     for batch in states.sample(*how, key, vocabulary=model.tokens):
+        finite = bool(np.isfinite(batch).all())
+        expected = "a model whose states are finite; those of random tokens are not"
+        require(finite, "config.source.path", s.choice.source.path, expected)
         measure.add(batch)
     found: dict[str, Any] = dataclasses.asdict(measure.support())
     record = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}

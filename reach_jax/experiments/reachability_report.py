@@ -1,23 +1,26 @@
 """Tables, figures and page of the reachability experiment, from what its workdir holds."""
 
-import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from reach_jax.analysis import figures, summary, thresholds
-from reach_jax.bounds.bound import Bound, first_bounds
+from reach_jax.analysis import summary
+from reach_jax.bounds.bound import Bound
 from reach_jax.bounds.packing import threshold
-from reach_jax.experiments import fixed_report, zoo
+from reach_jax.experiments import (
+    fixed_report,
+    published_curves,
+    reachability_plots,
+    search_report,
+    zoo,
+)
 from reach_jax.experiments.settings import Settings
-from sweep_jax import drawing, provenance
+from sweep_jax import provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
-from sweep_jax.store import Store, table, write_table
+from sweep_jax.store import table, write_table
 
 LEAD = """How many tokens can m prompt vectors make this model say? Each target below was crammed
 into a soft prompt of m vectors until the frozen model emitted it greedily. A threshold is the
@@ -26,8 +29,15 @@ median threshold. A text that was not reached was not found within this budget, 
 make it unreachable: every measured slope is a lower bound, and stands below the upper bounds of
 theory."""
 
-
-_N50 = "n50 and its exact 95 % interval"
+SURVIVAL = """S(n) is the share of targets whose first n tokens were reached: the survival curve of
+the thresholds. Beyond the least threshold that a budget cut short it is not known; dashed is the
+share that is sure, a tick a target cut short."""
+BESIDE = "from the figures of arXiv 2605.22223; success teacher-forced, text of PG-19."
+CAPTIONS = {
+    "success": "Success against n: the survival curve of the thresholds, pointwise 95 % intervals",
+    "tried": "Share of targets that came out whole at each length tried",
+    "fraction": "Random targets beside the bound on the reachable share",
+}
 
 
 def write(
@@ -44,19 +54,27 @@ def write(
     stored = f"{len(frame)} of {len(cells)} cells are stored"
     if frame.empty or (frame["status"] == "failed").all():
         return f"{stored} in {workdir}; nothing to report yet"
+    trusted = frame[frame["status"] != "failed"]
+    bounds = reachability_plots.bounds(known.tokens, store, cells, support)
+    given = int(s.cramming.first_token == "given")
+    about = (known.tokens, given, bounds, workdir / "figures")
+    more, more_tables = search_report.sections(trusted, store, cells, *about)
     if s.cramming.protocol == "kuratov":
-        return fixed_report.write_capacity(frame, known.name, stored, context)
+        return fixed_report.write_capacity(frame, known.name, stored, context, more, more_tables)
     fits: list[tuple[str, pd.DataFrame]] = []
+    published = published_curves.find(known, search_report.width(store, cells))
     if s.cramming.protocol == "paper":
         curves = fixed_report.logistic_frame(store, cells, s.seed)
         fits = [(fixed_report.LOGISTIC, curves), ("Their lines", fixed_report.line_frame(curves))]
-    bounds = _bounds(known.tokens, store, cells, support)
     n50s = summary.n50_frame(frame)
     lines = summary.line_frame(frame, s.seed)
     ratios = summary.ratio_frame(lines, bounds)
     limits = _limits(bounds, sorted(set(n50s["prompt_length"])))
-    plots = _figures(known.tokens, frame, n50s, lines, bounds, workdir / "figures")
-    trusted = frame[frame["status"] != "failed"]
+    plots = reachability_plots.draw(
+        known, published, frame, n50s, lines, bounds, workdir / "figures"
+    )
+    if s.cramming.protocol == "paper":
+        plots["tried"] = fixed_report.draw_tries(store, cells, published, workdir / "figures")
     unconfirmed = int((~trusted["confirmed"].astype(bool)).sum())
     proof = (
         f"{len(trusted)} searches ended; {unconfirmed} of them claimed more than the independent"
@@ -102,13 +120,11 @@ def write(
             ),
             Section(
                 "Success against length",
-                "S(n) is the share of targets whose first n tokens were reached.",
+                f"{SURVIVAL}{'' if published is None else f' Published: {published}, {BESIDE}'}",
                 [],
-                [
-                    ("Success curves with pointwise 95 % intervals", plots["success"]),
-                    ("Random targets beside the bound on the reachable share", plots["fraction"]),
-                ],
+                [(caption, plots[name]) for name, caption in CAPTIONS.items() if name in plots],
             ),
+            *more,
             Section("Model", model, [], []),
         ],
         provenance.collect(),
@@ -118,23 +134,10 @@ def write(
         _plain("n50 (tokens)", n50s),
         _plain("lines: slope in tokens per prompt vector", shown),
         _plain("theory / measured (slope of the line with intercept)", compact),
-        *(_plain(title, table) for title, table in fits),
+        *(_plain(title, table) for title, table in [*fits, *more_tables]),
         f"{proof}\n{stored} in {workdir}\nreport: {workdir / 'report.html'}",
     ]
     return "\n\n".join(parts)
-
-
-def _bounds(
-    vocabulary: int, store: Store, cells: Sequence[Cell], support: dict[str, Any]
-) -> list[Bound]:
-    """Every first bound for the box of the prompts found, and ball and box of the states too."""
-    done = store.done(cells)
-    prompts_PD = np.concatenate([store.arrays(cell)["prompt"] for cell in done])
-    lo_D, hi_D = prompts_PD.min(axis=0), prompts_PD.max(axis=0)
-    own = first_bounds(lo_D, hi_D, vocabulary, prompts_PD.dtype, "prompts")
-    states = first_bounds(support["lo_D"], support["hi_D"], vocabulary, prompts_PD.dtype, "outputs")
-    published = [b for b in states if b.name.startswith(("ball", "box"))]
-    return list(own) + [dataclasses.replace(b, name=f"{b.name} (states)") for b in published]
 
 
 def _label(rigorous: bool) -> str:
@@ -168,36 +171,6 @@ def _compact(ratios: pd.DataFrame) -> pd.DataFrame:
     keys = ["bound", "label", "bound_slope"]
     wide = lines.pivot_table(index=keys, columns="source", values="ratio", sort=False)
     return wide.add_prefix("ratio ").reset_index().rename_axis(columns=None)
-
-
-def _figures(
-    vocabulary: int,
-    frame: pd.DataFrame,
-    n50s: pd.DataFrame,
-    lines: pd.DataFrame,
-    bounds: Sequence[Bound],
-    directory: Path,
-) -> dict[str, Path]:
-    """The SVG of each figure; a PNG is written beside it."""
-    kept = frame[frame["status"] != "failed"]
-    longest = int(kept["threshold"].max()) + 4
-    curves = {
-        str(source): {
-            m: thresholds.success_curve(part["threshold"], part["status"] == "censored", longest)
-            for m in sorted(set(group["prompt_length"].tolist()))
-            for part in [group[group["prompt_length"] == m]]
-        }
-        for source, group in kept.groupby("source")
-    }
-    beside = [b for b in bounds if not b.name.endswith("(states)")]
-    made = {
-        "success": figures.success_curves(curves),
-        "line": figures.line_beside_bounds(n50s, lines, beside),
-    }
-    if "random" in curves:
-        grid = next(b for b in bounds if b.name == "float grid")
-        made["fraction"] = figures.reachable_fraction(curves["random"], grid, vocabulary)
-    return {name: drawing.save(figure, directory / name)[1] for name, figure in made.items()}
 
 
 def _plain(title: str, frame: pd.DataFrame) -> str:

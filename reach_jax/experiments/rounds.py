@@ -102,6 +102,8 @@ def gather(
             "steps": sum(metrics[n]["steps"] for n in ordered),
             "prompt_max": metrics[kept]["prompt_max"],
             "prompt_rms": metrics[kept]["prompt_rms"],
+            "text_bits": metrics[kept].get("text_bits", float("nan")) if reached else 0.0,
+            **{k: v for k, v in metrics[kept].items() if k.startswith("path_")},
         },
         compile_seconds=sum(records[n]["compile_seconds"] for n in ordered),
         run_seconds=sum(records[n]["run_seconds"] for n in ordered),

@@ -15,12 +15,13 @@ from sweep_jax.checks import require, resolve
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """How the cells run; no field changes a result."""
+    """How the cells run and what is kept of them on the way; no field changes a result."""
 
     lanes: int  # cells that run at once; 0 for as many as memory takes (`pools.lanes_for`)
     chunk: int  # steps between two looks of the host
     pool: int  # cells that share a checkpoint, and the unit of sharding
     buckets: tuple[int, ...]  # padded target lengths, ascending: one compilation each
+    path: int = 0  # snapshots of each prompt's way to keep (`cramming.trace`); 0 for none
 
     def __post_init__(self) -> None:
         require(self.lanes >= 0, "lanes", self.lanes, "an integer >= 0")
@@ -28,6 +29,8 @@ class Execution:
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
         rising = list(self.buckets) == sorted(set(self.buckets)) and min(self.buckets, default=0)
         require(bool(rising), "buckets", self.buckets, "ascending integers >= 1")
+        power = self.path == 0 or (self.path >= 4 and self.path.bit_count() == 1)
+        require(power, "path", self.path, "0 or a power of two >= 4")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +72,9 @@ def settings(config: ConfigDict) -> Settings:
         found.cramming.max_target,
         f"at most the largest of config.execution.buckets, {largest}",
     )
+    path, restarts = found.execution.path, found.cramming.restarts
+    expected = "0 with config.cramming.restarts: a new attempt goes on from nowhere"
+    require(not path or not restarts, "config.execution.path", path, expected)
     return found
 
 

@@ -4,7 +4,7 @@ A target depends on the seed, its source and its number only (`cramming.targets`
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,14 +36,35 @@ class Texts:
             require(ok, "words", self.words, "wordfreq or a text file")
 
 
-def check(texts: Texts, sources: set[str]) -> None:
+def check(
+    texts: Texts, sources: set[str], length: int, encode: Callable[[str], list[int]] | None
+) -> None:
     """Refuses a source that cannot be had here.
 
+    Args:
+      texts: where they come from; of the quick text its experiment checks the length.
+      sources: those that are asked for.
+      length: tokens that a target needs.
+      encode: the ids of a text, None for a tokenizer that is not at hand yet: then only what has
+        fewer bytes than tokens are needed is refused.
+
     Raises:
-      ValueError: words of wordfreq are asked for and the package is not there.
+      ValueError: no document of `texts.text` is long enough, or there is no list of words.
     """
     if "words" in sources:
         word_list(texts)
+    if "text" in sources and texts.text != QUICK:
+        documents = _documents(texts)
+        require(any(documents), "config.texts.text", texts.text, "a text; this one is empty")
+        unit = "bytes" if encode is None else "tokens"
+        longest = 0
+        for document in documents:
+            size = len(document.encode() if encode is None else encode(document))
+            longest = max(longest, size)
+            if longest >= length:
+                return
+        expected = f"at most {longest}, the {unit} of the longest document of {texts.text}"
+        raise ValueError(f"config.cramming.max_target = {length}: expected {expected}")
 
 
 def make(
@@ -57,12 +78,16 @@ def make(
     """The targets of these cells, (len(items), length), int32.
 
     Raises:
-      ValueError: the model has no tokenizer for text or words; no document is long enough.
+      ValueError: the model has no tokenizer for text or words; no document is long enough; or a
+        tokenizer gives an id that the model's table has no row for.
     """
     made: dict[tuple[str, int], np.ndarray] = {}
     for source in sorted({item.source for item in items}):
         numbers = sorted({item.target for item in items if item.source == source})
         rows = _rows(texts, choice, model, source, numbers, length, seed)
+        V, largest = model.config.vocab_size, int(rows.max())
+        expected = f"one of the {V} tokens in the table of {model.name}"
+        require(largest < V, f"token of config.axes.sources = {source}", largest, expected)
         made |= {(source, n): row for n, row in zip(numbers, rows, strict=True)}
     return np.stack([made[item.source, item.target] for item in items])
 
@@ -89,10 +114,14 @@ def _rows(
 
 
 def _stream(texts: Texts, model: zoo.Model) -> np.ndarray:
+    parts = [[BREAK, *model.encode(text)] for text in _documents(texts)]
+    return np.concatenate([np.array(part, np.int32) for part in parts])
+
+
+def _documents(texts: Texts) -> list[str]:
     path = Path(texts.text).expanduser()
     files = [path] if path.is_file() else sorted(path.glob("*.txt"))
-    parts = [[BREAK, *model.encode(file.read_text(encoding="utf-8"))] for file in files]
-    return np.concatenate([np.array(part, np.int32) for part in parts])
+    return [file.read_text(encoding="utf-8") for file in files]
 
 
 def word_list(texts: Texts) -> list[str]:

@@ -5,15 +5,17 @@ and not a trainer (`pretrain`): it chooses, and says where the numbers come from
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+import tokenizers
 
 from reach_jax.experiments import published_models, random_model
 from reach_jax.hub import directory, loader
@@ -108,9 +110,9 @@ class Model:
 class QuickTokenizer:
     """The quick model's BPE behind the interface of a checkpoint's tokenizer."""
 
-    def __init__(self, made: corpus.Corpus) -> None:
+    def __init__(self, made: tokenizers.Tokenizer) -> None:
         """Wraps the tokenizer that was trained with the corpus."""
-        self._tokenizer = made.tokenizer
+        self._tokenizer = made
 
     def encode(self, text: str, begin: bool) -> list[int]:
         """The ids of a text; with `begin`, after the begin token."""
@@ -169,6 +171,23 @@ def check_tokenizer(chosen: Choice, why: str) -> None:
     require(not lacks, "config.source.path", str(path), f"a tokenizer.json in it, for {why}")
 
 
+def encoder(chosen: Choice) -> Callable[[str], list[int]] | None:
+    """Text to ids as the loaded model will do it; None for what is only known once it is loaded.
+
+    Raises:
+      ValueError: a damaged tokenizer.json.
+    """
+    path = Path(chosen.source.path).expanduser()
+    made: Tokenizer | QuickTokenizer
+    if chosen.is_quick or chosen.random is not None:
+        made = QuickTokenizer(corpus.tokenizer(chosen.quick.corpus))
+    elif (path / "tokenizer.json").is_file():
+        made = Tokenizer(path)
+    else:
+        return None
+    return functools.partial(made.encode, begin=False)
+
+
 def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
     """The model, trained, converted or downloaded first if need be.
 
@@ -183,7 +202,7 @@ def load(chosen: Choice, workdir: Path, stop: Stop) -> Model:
             QUICK,
             chosen.quick.model,
             made.params,
-            QuickTokenizer(made.corpus),
+            QuickTokenizer(made.corpus.tokenizer),
             corpus.BEGIN_ID,
             chosen.quick.model.vocab_size,
             made.directory,
@@ -270,7 +289,7 @@ def _load_random(chosen: Choice, workdir: Path) -> Model:
     params = random_model.params(config, chosen.quick.seed)
     count = sum(x.size for x in jax.tree.leaves(params))
     card = {"source": chosen.source.path, "quantised": False, "parameters": count}
-    tokenizer = QuickTokenizer(corpus.load(text, kept))
+    tokenizer = QuickTokenizer(corpus.load(text, kept).tokenizer)
     tokens = text.vocab_size
     return Model(name, config, params, tokenizer, corpus.BEGIN_ID, tokens, kept, card)
 

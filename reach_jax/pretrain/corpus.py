@@ -60,9 +60,9 @@ def load(config: CorpusConfig, directory: Path) -> Corpus:
     path = directory / "tokenizer.json"
     if not path.exists():
         write_text(path, _train_tokenizer(train, config.vocab_size).to_str())
-    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    made = tokenizers.Tokenizer.from_file(str(path))
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    return Corpus(_stream(train, tokenizer), _stream(heldout, tokenizer), tokenizer, digest)
+    return Corpus(_stream(train, made), _stream(heldout, made), made, digest)
 
 
 def longest_heldout(config: CorpusConfig) -> int:
@@ -71,9 +71,17 @@ def longest_heldout(config: CorpusConfig) -> int:
     Raises:
       ValueError: the held-out share is less than one topic.
     """
-    _, train, heldout = _split(config)
-    tokenizer = _train_tokenizer(train, config.vocab_size)
-    return max(len(tokenizer.encode(text).ids) for text in heldout)
+    made = tokenizer(config)
+    return max(len(made.encode(text).ids) for text in _split(config)[2])
+
+
+def tokenizer(config: CorpusConfig) -> tokenizers.Tokenizer:
+    """The corpus's tokenizer, made without a directory in a tenth of a second.
+
+    Raises:
+      ValueError: the held-out share is less than one topic.
+    """
+    return _train_tokenizer(_split(config)[1], config.vocab_size)
 
 
 def heldout_texts(config: CorpusConfig) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reach_jax.analysis import figures
+from reach_jax.analysis import figures, line_figure
 from reach_jax.analysis.summary import line_frame, n50_frame
 from reach_jax.analysis.thresholds import success_curve
 from sweep_jax import drawing
@@ -61,9 +61,24 @@ def test_success_curves_draw_each_curve_and_the_published_one():
         figures.success_curves({})
 
 
+def test_what_a_budget_cut_short_is_marked_and_never_taken_for_reached():
+    """4 targets, one cut short at 6: the share is known to 6, sure beyond, a tick at 6."""
+    curve = success_curve([3, 6, 8, 10], [False, True, False, False], 12)
+    (ax,) = figures.success_curves({"text": {1: curve}}).axes
+    assert np.isnan(curve.share[7])
+    sure = [0.75, 0.5, 0.5, 0.25, 0.25, 0, 0]  # 6..12: what ended or was cut short is out
+    assert holds(ax, range(6, 13), sure)
+    assert holds(ax, [6], [0.75])
+    assert "at least; censored" in [t.get_text() for t in ax.get_legend().texts]
+    assert ax.get_xlim()[1] > 6
+    plain = success_curve([3, 6], [False, False], 12)
+    (ax,) = figures.success_curves({"text": {1: plain}}).axes
+    assert "at least; censored" not in [t.get_text() for t in ax.get_legend().texts]
+
+
 def test_line_beside_bounds_draws_points_lines_and_labelled_bounds():
     n50s, lines = n50_frame(CELLS), line_frame(CELLS, 0)
-    fig = figures.line_beside_bounds(n50s, lines, BOUNDS)
+    fig = line_figure.line_beside_bounds(n50s, lines, BOUNDS)
     left, right = fig.axes
     for source in ("text", "random"):
         group = n50s[n50s["source"] == source].iloc[::-1]
@@ -84,7 +99,7 @@ def test_line_stops_where_censoring_starts_and_open_ends_are_shown(tmp_path):
     at = (cells["source"] == "text") & (cells["prompt_length"] == 3)
     cells.loc[at, ["threshold", "status"]] = [250, "censored"]
     cells.loc[cells["source"] == "random", "threshold"] = 0
-    fig = figures.line_beside_bounds(n50_frame(cells), line_frame(cells, 0), [])
+    fig = line_figure.line_beside_bounds(n50_frame(cells), line_frame(cells, 0), [])
     longest = max((d for d in drawn(fig.axes[0]) if len(d) == 200), key=lambda d: d[-1, 1])
     assert longest[-1, 0] == 2
     assert texts(fig).count("▲") == 2
@@ -107,7 +122,7 @@ def test_files_repeat_byte_for_byte_and_nothing_global_changes(tmp_path):
     before = dict(matplotlib.rcParams)
     written = []
     for name in ("one", "two"):
-        fig = figures.line_beside_bounds(n50_frame(CELLS), line_frame(CELLS, 0), BOUNDS)
+        fig = line_figure.line_beside_bounds(n50_frame(CELLS), line_frame(CELLS, 0), BOUNDS)
         png, svg = drawing.save(fig, tmp_path / name / "figure.v1")
         assert (png.name, svg.name) == ("figure.v1.png", "figure.v1.svg")
         written.append((png.read_bytes(), svg.read_bytes()))
@@ -118,6 +133,6 @@ def test_files_repeat_byte_for_byte_and_nothing_global_changes(tmp_path):
 
 
 def test_labels_stand_apart_and_move_least():
-    moved = figures._apart(np.array([0.1, 0.5, 0.51, 0.9]), 0.06)
+    moved = line_figure._apart(np.array([0.1, 0.5, 0.51, 0.9]), 0.06)
     assert (np.diff(moved) > 0.06 - 1e-12).all()
     np.testing.assert_allclose(moved, [0.1, 0.475, 0.535, 0.9])

@@ -131,3 +131,12 @@ def test_bad_settings_are_refused():
         uncensored([1], confidence=95)
     with pytest.raises(ValueError, match="n_max = -1"):
         success_curve([1], [False], -1)
+
+
+def test_the_floor_counts_a_censored_target_as_ended():
+    thresholds, censored = [2, 5, 5, 9], [False, True, False, True]
+    curve = success_curve(thresholds, censored, 10)
+    for n in range(11):
+        assert curve.floor[n] == sum(t >= n for t in thresholds) / 4
+        assert np.isnan(curve.share[n]) if n > 5 else curve.share[n] == curve.floor[n]
+    assert curve.capped.tolist() == [5, 9]

@@ -48,13 +48,13 @@ class Setup:
     model: kinds.Config = MODEL
 
     def program(
-        self, lengths, targets_CN, config=PROTOCOL, slots=4, chunk=10, keys=None, mesh=None
+        self, lengths, targets_CN, config=PROTOCOL, slots=4, chunk=10, keys=None, mesh=None, path=0
     ):
         items = [Assignment(m, "random", i) for i, m in enumerate(lengths)]
         keys = keys or [jax.random.fold_in(jax.random.key(7), i) for i in range(len(items))]
-        return CrammingProgram(
-            self.model, config, self.frozen, items, np.asarray(targets_CN), keys, slots, chunk, mesh
-        )
+        rows = np.asarray(targets_CN)
+        how = (items, rows, keys, slots, chunk, mesh, path)
+        return CrammingProgram(self.model, config, self.frozen, *how)
 
     def decode(self, prompt_mD, count):
         """What the model says after its prefix and a prompt."""

@@ -65,8 +65,9 @@ def test_lanes_end_each_in_its_own_way(setup, targets_CN):
     targets = targets_CN[:3].copy()
     targets[0] = setup.decode(prompt, 16)[0]  # what the first prompt says anyway
     targets[2] = 9
-    program = setup.program([1, 1, 1], targets, config)
-    state = run(program)
+    keys = [jax.random.fold_in(jax.random.key(7), i) for i in range(3)]
+    program = setup.program([1, 1, 1], targets, config, keys=keys)
+    state = run(program, buckets=(16,))
     phases, steps = state.lanes_C.phase.tolist(), state.lanes_C.step.tolist()
     assert (phases[0], steps[0]) == (AT_END, 1)
     assert (phases[2], steps[2]) == (OUT_OF_STEPS, 100)
@@ -74,6 +75,10 @@ def test_lanes_end_each_in_its_own_way(setup, targets_CN):
     results = [program.finish(state, row)[0] for row in range(3)]
     assert [r.metrics["threshold"] for r in results][::2] == [16, 0]
     assert [r.status for r in results][::2] == ["censored", "censored"]
+    for row in range(3):  # alone, the other places of the same program idle: to the last bit
+        alone = setup.program([1], targets[row : row + 1], config, keys=keys[row : row + 1])
+        alone.compiled.update(program.compiled)
+        chex.assert_trees_all_equal(one(run(alone, buckets=(16,)), 0), one(state, row))
 
 
 def test_patience_counts_from_the_last_growth(setup, targets_CN):

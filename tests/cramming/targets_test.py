@@ -37,9 +37,14 @@ def test_asking_for_more_targets_changes_none(make):
     assert (make(list(range(6)), 2) != many).any()
 
 
-def test_no_document_is_long_enough():
-    with pytest.raises(ValueError, match=r"max_target = 31: expected at most the longest"):
-        text_targets(stream([30, 30]), BEGIN, [0], 31, seed=0)
+@pytest.mark.parametrize("length", [31, 61, 62, 63, 100, 124, 200])  # the whole has 62 tokens
+def test_no_document_is_long_enough(length):
+    with pytest.raises(ValueError, match=rf"max_target = {length}: expected at most the longest"):
+        text_targets(stream([30, 30]), BEGIN, [0], length, seed=0)
+
+
+def test_a_text_of_one_token():
+    assert text_targets(stream([1]), BEGIN, [0, 1], 1, seed=0).tolist() == [[1], [1]]
 
 
 @pytest.mark.parametrize("begin", [0, 7, 19])

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -62,3 +64,39 @@ def test_a_search_that_claims_too_much_is_found_out(setup, targets_CN):
     assert metrics["threshold"] >= honest
     assert metrics["confirmed"] is (metrics["threshold"] == honest + 3)
     assert not metrics["confirmed"]
+
+
+@pytest.fixture(scope="module")
+def coarse(setup, targets_CN):
+    """Prompts found in bfloat16, where ties and near ties are common."""
+    params = jax.tree.map(lambda x: x.astype(jnp.bfloat16), setup.frozen.params)
+    frozen = setup.frozen._replace(params=params, prefix_D=params["embedding"][0])
+    made = dataclasses.replace(
+        setup, frozen=frozen, model=dataclasses.replace(MODEL, dtype="bfloat16")
+    )
+    config = dataclasses.replace(PROTOCOL, steps=200, patience=100)
+    program = made.program([1, 2, 3, 4], targets_CN[:4], config, chunk=50)
+    return made, [program.finish(state, row) for state in [run(program)] for row in range(4)]
+
+
+def test_in_bfloat16_a_success_is_what_the_prompt_says_alone(coarse, targets_CN):
+    """Teacher-forced and free run agree up to the confirmed length, or the record says not.
+
+    The free run again with other padding: where every margin is clear of bfloat16's step it is the
+    same, token by token.
+    """
+    setup, found = coarse
+    longest = 0
+    for row, (result, arrays) in enumerate(found):
+        metrics = result.metrics
+        n, begin = metrics["threshold"], np.asarray(setup.frozen.prefix_D, np.float32)[None]
+        inputs = np.concatenate([begin, arrays["prompt"]])
+        for slots in (20, 29):
+            said, margins = greedy_decode(setup.model, setup.frozen.params, inputs, 12, slots)
+            clear = int(np.cumprod(margins > 0.02).sum())
+            agree = min(clear, n)
+            assert said[:agree].tolist() == targets_CN[row, :agree].tolist()
+        assert metrics["confirmed"] is (n == metrics["searched"])
+        assert arrays["prompt"].dtype == np.float32
+        longest = max(longest, agree)
+    assert longest >= 2  # or this test has looked at nothing

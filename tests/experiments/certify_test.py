@@ -117,3 +117,20 @@ def test_what_cannot_be_certified_is_refused(run, tmp_path, other):
     code, _, err = run(foreign)
     assert code == 2
     assert "expected the workdir of a finished reachability run" in err
+
+
+def test_a_run_that_gave_the_first_token_is_refused(run, tmp_path, other):
+    """Its target's first token stands between prompt and answer; a certificate would not put it."""
+    there = tmp_path / "given"
+    (there / "cells").mkdir(parents=True)
+    for path in (other[0] / "cells").glob("*.json"):
+        (there / "cells" / path.name).write_bytes(path.read_bytes())
+    config = json.loads((other[0] / "config.json").read_text())
+    config["cramming"]["first_token"] = "given"
+    (there / "config.json").write_text(json.dumps(config))
+    code, _, err = run(there)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert "config.run.workdir = " in err
+    assert "config.cramming.first_token = 'predicted'; this one says 'given'" in err
+    assert not (tmp_path / "run").exists()

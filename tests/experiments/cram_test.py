@@ -89,6 +89,11 @@ def test_the_published_sweep_goes_on_where_it_was(run, tmp_path):
         assert cell["metrics"]["threshold"] == max(reached, default=0)
     tries = sorted((tmp_path / "run" / "tries" / "cells").glob("*.json"))
     assert len(tries) == 3 * len(tried)
+    # One program a bucket, 16 and 40, whatever the lengths (CRM-04).
+    records = [json.loads(path.read_text()) for path in tries]
+    compiled = {r["config"]["cell"]["length"] for r in records if r["compile_seconds"] > 0}
+    assert compiled == {10, *tried[1:2]}
+    assert all(r["run_seconds"] > 0 for r in records)
     times = [path.stat().st_mtime_ns for path in tries]
     next((tmp_path / "run" / "cells").glob("*.json")).unlink()
     assert run("cram.py:paper_smoke", *strong)[0] == 0  # made again from its tries

@@ -74,8 +74,8 @@ def coarse(setup, targets_CN):
     made = dataclasses.replace(
         setup, frozen=frozen, model=dataclasses.replace(MODEL, dtype="bfloat16")
     )
-    config = dataclasses.replace(PROTOCOL, steps=60, patience=60)
-    program = made.program([1, 2, 3, 4], targets_CN[:4], config, chunk=60)
+    config = dataclasses.replace(PROTOCOL, steps=30, patience=30)
+    program = made.program([1, 2, 3, 4], targets_CN[:4], config, chunk=30)
     state = run(program, buckets=(16,))
     return made, [program.finish(state, row) for row in range(4)]
 

@@ -74,9 +74,10 @@ def coarse(setup, targets_CN):
     made = dataclasses.replace(
         setup, frozen=frozen, model=dataclasses.replace(MODEL, dtype="bfloat16")
     )
-    config = dataclasses.replace(PROTOCOL, steps=200, patience=100)
-    program = made.program([1, 2, 3, 4], targets_CN[:4], config, chunk=50)
-    return made, [program.finish(state, row) for state in [run(program)] for row in range(4)]
+    config = dataclasses.replace(PROTOCOL, steps=30, patience=30)
+    program = made.program([1, 2, 3, 4], targets_CN[:4], config, chunk=30)
+    state = run(program, buckets=(16,))
+    return made, [program.finish(state, row) for row in range(4)]
 
 
 def test_in_bfloat16_a_success_is_what_the_prompt_says_alone(coarse, targets_CN):

@@ -134,6 +134,7 @@ def test_texts_of_one_token_and_a_lane_that_breaks_alone(run, monkeypatch, tmp_p
 
     monkeypatch.setattr(CrammingProgram, "start", poisoned)
     flags = ("cramming.max_target=1", "execution.buckets=1", "execution.path=4")
+    flags += ("axes.sources=text", "axes.targets=4")  # and a page without random targets
     code, out, err = run(*flags, f"texts.text={tmp_path / 'text.txt'}")
     assert code == 1
     assert "1 cells failed" in err

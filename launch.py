@@ -23,7 +23,7 @@ from pathlib import Path
 from absl import flags
 
 from sweep_jax import atomic, backend, cells, commandline, overrides, store
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
 
@@ -78,8 +78,7 @@ def main(argv: Sequence[str]) -> int:
         results = store.Store(workdir)
         results.done(items)  # an unreadable cell file is refused before any work
     except ValueError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return refuse(error)
     if given.mode == "table":
         frame = store.table(results, items)
         store.write_table(frame, results.workdir)
@@ -96,11 +95,19 @@ def main(argv: Sequence[str]) -> int:
         except Stopped as stopped:
             print(stopped, file=sys.stderr)
             return 128 + (context.stop.signum or 0)
+        except BadInput as error:  # what only the loaded model could tell
+            return refuse(error)
     print(experiment.report(config, items, context))
     failed = [cell.name for cell in items if (results.read(cell) or {}).get("status") == "failed"]
     if failed:
         print(f"{len(failed)} cells failed: {' '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def refuse(error: ValueError) -> int:
+    """Prints bad input as one line; its exit code."""
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

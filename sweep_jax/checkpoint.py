@@ -13,7 +13,7 @@ import numpy as np
 from absl import logging
 
 from sweep_jax import arrays
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 _ASIDE = ".damaged"
 
@@ -138,4 +138,4 @@ def _compare(stored: dict[str, Any], wanted: dict[str, Any], what: str) -> None:
         if stored.get(name) != wanted.get(name)
     ]
     if differing:
-        raise ValueError(f"{what}: expected the tree of this config; " + "; ".join(differing))
+        raise BadInput(f"{what}: expected the tree of this config; " + "; ".join(differing))

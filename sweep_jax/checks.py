@@ -12,10 +12,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class BadInput(ValueError):
+    """What a user gave cannot be: the launcher prints it as one line, without a traceback."""
+
+
 def require(ok: bool, field: str, value: object, expected: str) -> None:
-    """Raises ValueError `field = value: expected ...` unless `ok`."""
+    """Raises BadInput, a ValueError, `field = value: expected ...` unless `ok`."""
     if not ok:
-        raise ValueError(f"{field} = {value!r}: expected {expected}")
+        raise BadInput(f"{field} = {value!r}: expected {expected}")
 
 
 def resolve(cls: type[T], values: Mapping[str, Any], path: str) -> T:
@@ -43,7 +47,7 @@ def resolve(cls: type[T], values: Mapping[str, Any], path: str) -> T:
     try:
         return cls(**converted)
     except ValueError as error:
-        raise ValueError(f"{path}.{error}") from None
+        raise BadInput(f"{path}.{error}") from None
 
 
 def _convert(hint: Any, value: Any, path: str) -> Any:

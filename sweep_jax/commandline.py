@@ -16,7 +16,7 @@ from ml_collections import ConfigDict, config_flags
 
 from sweep_jax import overrides
 from sweep_jax.cells import Sweep
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def parse(
         config_flags.DEFINE_config_dict("config", config, flag_values=values, sys_argv=words)
         rest = values(words)[1:]
     except flags.Error as error:
-        raise ValueError(_plainly(error)) from error
+        raise BadInput(_plainly(error)) from error
     require(not rest, "argument", " ".join(rest), "flags only, as --name=value")
     given = config_flags.get_override_values(values["config"])
     with config.unlocked():
@@ -115,7 +115,7 @@ def _load(file: str) -> ModuleType:
     require(path.suffix == ".py" and path.is_file(), "--config", file, "an existing .py file")
     spec = importlib.util.spec_from_file_location(f"config_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"--config = {file!r}: expected an importable file")
+        raise BadInput(f"--config = {file!r}: expected an importable file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     require(hasattr(module, "get_config"), "--config", file, "a file that defines get_config")

@@ -17,7 +17,7 @@ from absl import logging
 from sweep_jax.atomic import write_text
 from sweep_jax.cells import Cell
 from sweep_jax.checkpoint import Checkpoints
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 from sweep_jax.lock import held
 from sweep_jax.stop import Stop, Stopped
 from sweep_jax.store import Result, Store
@@ -55,7 +55,7 @@ def schedule(
             rows = fit[:lanes]
             idle = np.full(lanes - len(rows), len(finished_C))
             return bucket, np.concatenate([rows, idle]).astype(np.int32)
-    raise ValueError(f"buckets = {tuple(buckets)}: expected one of at least {need_C.max()}")
+    raise BadInput(f"buckets = {tuple(buckets)}: expected one of at least {need_C.max()}")
 
 
 def pools(cells: Sequence[Cell], size: int) -> list[list[Cell]]:

@@ -12,7 +12,7 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict, FieldReference, config_flags
 
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 _SCALARS = (bool, int, float, str)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
@@ -37,7 +37,7 @@ class Parser(flags.ArgumentParser):
                 return self.kind(argument)
             value = _literal(argument)
         except (ValueError, KeyError):
-            raise ValueError(f"expected {self.kind.__name__}") from None
+            raise BadInput(f"expected {self.kind.__name__}") from None
         return (value,) if self.kind is tuple and not isinstance(value, tuple) else value
 
     def flag_type(self) -> str:
@@ -50,7 +50,7 @@ def _literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         if any(character in text for character in "()[]{}'\""):
-            raise ValueError(text) from None
+            raise BadInput(text) from None
         if "," in text:  # a,b without quotes
             return tuple(_literal(part) for part in text.split(",") if part)
         return text

@@ -16,7 +16,7 @@ from absl import logging
 
 from sweep_jax import atomic
 from sweep_jax.cells import Cell, hash_name
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 if TYPE_CHECKING:  # neither is needed to plan or to print help
     import numpy as np
@@ -64,7 +64,7 @@ class Store:
                 atomic.write_text(schema, json.dumps({"schema": SCHEMA}) + "\n")
         except OSError as error:
             why = f"--workdir {workdir}: {error.strerror}: expected a directory to write to"
-            raise ValueError(why) from error
+            raise BadInput(why) from error
         text = schema.read_text(errors="replace")
         wanted = json.dumps({"schema": SCHEMA})
         require(
@@ -122,7 +122,7 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ValueError(f"{path}: {error.strerror}: expected a readable file") from error
+            raise BadInput(f"{path}: {error.strerror}: expected a readable file") from error
         except (ValueError, RecursionError) as error:  # not UTF-8, or not JSON
             problem = f"unreadable: {error}"
         if problem:
@@ -145,7 +145,7 @@ class Store:
         try:
             found = directories.restore(self._arrays(cell))
         except directories.Damaged as error:
-            raise ValueError(f"arrays of cell {cell.name}: {error}") from None
+            raise BadInput(f"arrays of cell {cell.name}: {error}") from None
         names = sorted(found)
         require(names == record["arrays"], f"arrays of {cell.name}", names, str(record["arrays"]))
         return found

@@ -14,6 +14,7 @@ from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.cramming.state import Frozen, Task
 from reach_jax.models import kinds
 from reach_jax.ops import optimizers
+from sweep_jax.checks import BadInput
 
 
 def optimizer(config: CrammingConfig) -> optax.GradientTransformation:
@@ -122,7 +123,7 @@ def inside(config: CrammingConfig, frozen: Frozen, prompt_MD: jax.Array) -> jax.
     if config.support == "free":
         return prompt_MD
     if frozen.limits is None:
-        raise ValueError(f"support = {config.support!r}: expected a model with measured limits")
+        raise BadInput(f"support = {config.support!r}: expected a model with measured limits")
     if config.support == "box":
         return jnp.clip(prompt_MD, frozen.limits.lo_D[None], frozen.limits.hi_D[None])
     norm_M1 = jnp.sqrt(jnp.sum(jnp.square(prompt_MD), axis=-1, keepdims=True))

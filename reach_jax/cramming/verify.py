@@ -13,6 +13,7 @@ import numpy as np
 from reach_jax.models import kinds
 from reach_jax.models.config import Params
 from reach_jax.ops import readout
+from sweep_jax.checks import BadInput
 
 
 @functools.partial(jax.jit, static_argnames=("model", "slots"))
@@ -76,7 +77,7 @@ def greedy_decode(
         return np.zeros(0, np.int32), np.zeros(0, np.float32)
     given, total = len(inputs_PD), len(inputs_PD) + count - 1
     if total > slots:
-        raise ValueError(f"slots = {slots}: expected at least P + count - 1 = {total}")
+        raise BadInput(f"slots = {slots}: expected at least P + count - 1 = {total}")
     padded_SD = np.zeros((slots, inputs_PD.shape[1]), inputs_PD.dtype)
     padded_SD[:given] = inputs_PD
     tokens_S, margins_S = _decode(

@@ -22,7 +22,7 @@ from reach_jax.models import kinds
 from reach_jax.pretrain.quick import resolve_quick
 from sweep_jax import atomic, progress, provenance
 from sweep_jax.cells import Cell, load_config, shard
-from sweep_jax.checks import require, resolve
+from sweep_jax.checks import BadInput, require, resolve
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stopped
 from sweep_jax.store import Result, Store
@@ -150,7 +150,7 @@ def _read(config: ConfigDict, cells: Sequence[Cell]) -> list[Found]:
         name = cell.config["cell"]["prompt"]
         record = atomic.read_json(root / "cells" / f"{name}.json")
         if record is None or record["status"] == "failed":
-            raise ValueError(f"config.cell.prompt = {name!r}: expected a prompt stored in {root}")
+            raise BadInput(f"config.cell.prompt = {name!r}: expected a prompt stored in {root}")
         there = Cell(name, record["config"], record["axes"])
         about, threshold = record["config"]["cell"], record["metrics"]["threshold"]
         found.append(

@@ -15,7 +15,7 @@ from reach_jax.models.config import DecoderConfig
 from reach_jax.pretrain.markov import MarkovConfig
 from reach_jax.pretrain.train import TrainingConfig
 from sweep_jax.cells import Cell
-from sweep_jax.checks import require, resolve
+from sweep_jax.checks import BadInput, require, resolve
 
 WEIGHTS = ("random", "trained")
 POSITIONS = ("rotary", "none")
@@ -116,7 +116,7 @@ def settings(cell: Cell) -> Settings:
         grid = Grid(point.width, point.prompt_length, point.bits, method.radius)
         spec = Enumeration(model, layout, grid, method.length)
     except ValueError as error:
-        raise ValueError(f"cell {cell.axes}: {error}") from None
+        raise BadInput(f"cell {cell.axes}: {error}") from None
     random = resolve(RandomWeights, values["random"], "config.random")
     require(
         not (random.unit_head and model.tied),

@@ -18,7 +18,7 @@ from reach_jax.experiments import texts, zoo
 from reach_jax.experiments.settings import Settings, assignments, prompt_slots
 from sweep_jax import lanes, mesh
 from sweep_jax.cells import Cell
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 from sweep_jax.stop import Stop
 from sweep_jax.store import Result, Store
 
@@ -102,7 +102,7 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
     one, two = (cost.step_memory(*how, lanes=n) for n in (1, 2))
     if one is None or two is None:
         expected = "a number >= 1: this backend does not tell what a program needs"
-        raise ValueError(f"config.execution.lanes = 0: expected {expected}")
+        raise BadInput(f"config.execution.lanes = 0: expected {expected}")
     devices = jax.device_count()
     held = sum(x.nbytes for x in jax.tree.leaves(frozen.params))
     way = 2 * trace.nbytes(s.execution.path, slots, model.config.width)  # in the pool and out of it

@@ -12,7 +12,7 @@ import numpy as np
 from reach_jax.cramming import targets
 from reach_jax.cramming.settings import Assignment
 from reach_jax.experiments import zoo
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 QUICK, WORDFREQ = "quick", "wordfreq"
 WORDS = 100_000  # of wordfreq's list, the most frequent
@@ -64,7 +64,7 @@ def check(
             if longest >= length:
                 return
         expected = f"at most {longest}, the {unit} of the longest document of {texts.text}"
-        raise ValueError(f"config.cramming.max_target = {length}: expected {expected}")
+        raise BadInput(f"config.cramming.max_target = {length}: expected {expected}")
 
 
 def make(
@@ -138,5 +138,5 @@ def word_list(texts: Texts) -> list[str]:
         import wordfreq
     except ImportError:
         expected = "a text file, or the package wordfreq: pip install 'reach-infoflow-jax[words]'"
-        raise ValueError(f"config.texts.words = 'wordfreq': expected {expected}") from None
+        raise BadInput(f"config.texts.words = 'wordfreq': expected {expected}") from None
     return list(wordfreq.top_n_list("en", WORDS))

@@ -25,7 +25,7 @@ from reach_jax.pretrain import corpus
 from reach_jax.pretrain.quick import QuickModelConfig, load_or_train, resolve_quick
 from sweep_jax import atomic
 from sweep_jax.cells import hash_name
-from sweep_jax.checks import require, resolve
+from sweep_jax.checks import BadInput, require, resolve
 from sweep_jax.stop import Stop
 
 QUICK = "quick"
@@ -96,7 +96,7 @@ class Model:
           ValueError: the checkpoint has no tokenizer.
         """
         if self.tokenizer is None:
-            raise ValueError(f"tokenizer of {self.name}: expected a tokenizer.json beside it")
+            raise BadInput(f"tokenizer of {self.name}: expected a tokenizer.json beside it")
         return self.tokenizer.encode(text, begin=False)
 
     def text(self, ids: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ from huggingface_hub import errors
 
 from reach_jax.hub import gguf_file
 from sweep_jax import atomic, lock
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 # Safetensors and text only: what could hold a pickle is not even downloaded.
 PATTERNS = (
@@ -99,21 +99,21 @@ def _download(repo: str, offline: bool) -> Path:
             repo, allow_patterns=list(PATTERNS), local_files_only=offline
         )
     except errors.GatedRepoError:
-        raise ValueError(
+        raise BadInput(
             f"model {repo!r}: no permission. Accept its terms on its page on the hub and log in "
             "with `hf auth login`, or set HF_TOKEN"
         ) from None
     except errors.RepositoryNotFoundError:
-        raise ValueError(
+        raise BadInput(
             f"model {repo!r}: no such path here and no such model on the hub, or it is private "
             "(then log in with `hf auth login`, or set HF_TOKEN)"
         ) from None
     except errors.LocalEntryNotFoundError:
-        raise ValueError(
+        raise BadInput(
             f"model {repo!r}: no such path here, not in the hub's cache, and not to be had: "
             + ("offline, by the switch" if offline else "no network, or HF_HUB_OFFLINE is set")
         ) from None
     except Exception as error:  # transport errors have no common type across versions
         first = [type(error).__name__, *str(error).strip().splitlines()[:1]]
-        raise ValueError(f"model {repo!r}: the hub cannot be read: {': '.join(first)}") from error
+        raise BadInput(f"model {repo!r}: the hub cannot be read: {': '.join(first)}") from error
     return Path(str(found))

@@ -24,7 +24,7 @@ from reach_jax.hub import (
     tensors,
 )
 from sweep_jax import atomic
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 CONVERSION = 1  # raise it when the same file would be converted otherwise
 ROPE_FACTORS = "rope_freqs.weight"
@@ -66,7 +66,7 @@ def _config(header: gguf_header.Header, path: Path) -> dict[str, Any]:
     config = gguf_models.find(architecture).config(fields, header.tensors)
     embedding = header.tensors.get("token_embd.weight")
     if embedding is None:
-        raise ValueError(f"{path}: expected a tensor token_embd.weight")
+        raise BadInput(f"{path}: expected a tensor token_embd.weight")
     vocab = fields.take("vocab_size", embedding.shape[0])
     expected = f"{embedding.shape[0]}, the rows of token_embd.weight"
     require(vocab == embedding.shape[0], f"{path}: vocab_size", vocab, expected)

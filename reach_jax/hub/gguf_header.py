@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 # The metadata's scalar types by number, as struct formats. 8 is a string, 9 an array.
 _SCALARS = {
@@ -122,7 +122,7 @@ class _Cursor:
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise ValueError(f"{self.path}: text {raw[:80]!r}: expected UTF-8") from None
+            raise BadInput(f"{self.path}: text {raw[:80]!r}: expected UTF-8") from None
 
     def value(self, kind: int) -> Any:
         if kind == _STRING:

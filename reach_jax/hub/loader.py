@@ -29,7 +29,7 @@ import numpy as np
 from reach_jax.hub import families
 from reach_jax.hub.rules import Rule, rule
 from reach_jax.hub.tensors import Tensors
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ def read_config(directory: Path, dtype: str | None = None) -> tuple[ModuleType, 
     try:
         config = family.config(hf)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}") from None
     dtype = dtype or config.dtype
     name = _name(family)
     require(dtype in family.DTYPES, "dtype", dtype, f"one of {family.DTYPES}, safe for {name}")

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 DTYPES: dict[str, np.dtype] = {
     "F64": np.dtype(np.float64),
@@ -61,7 +61,7 @@ def entries(path: Path) -> dict[str, Entry]:
             header.pop("__metadata__", None)
             ends = [8 + length + entry["data_offsets"][1] for entry in header.values()]
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise ValueError(f"{path}: expected a safetensors file, its header is none") from None
+            raise BadInput(f"{path}: expected a safetensors file, its header is none") from None
     end = max(ends, default=8 + length)
     problem = "the file is truncated" if size < end else "the file has bytes of no tensor"
     require(size == end, f"{path}: size", size, f"{end} bytes by its own header ({problem})")
@@ -69,7 +69,7 @@ def entries(path: Path) -> dict[str, Entry]:
         with safe_open(path, framework="numpy"):  # holes, overlaps, bytes against shape and dtype
             pass
     except SafetensorError as error:
-        raise ValueError(f"{path}: expected a valid safetensors file: {error}") from None
+        raise BadInput(f"{path}: expected a valid safetensors file: {error}") from None
     return {
         name: Entry(e["dtype"], tuple(e["shape"]), 8 + length + e["data_offsets"][0])
         for name, e in header.items()

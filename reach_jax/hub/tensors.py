@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from reach_jax.hub import safetensors_file
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -42,7 +42,7 @@ class Tensors:
             for name, entry in found.items():
                 if name in self._where:
                     both = f"{self._where[name][0]} and {shard}"
-                    raise ValueError(f"{directory}: tensor {name!r} is in both {both}")
+                    raise BadInput(f"{directory}: tensor {name!r} is in both {both}")
                 self._where[name] = (shard, entry)
         if index is not None:
             _agree(directory, index, {name: shard for name, (shard, _) in self._where.items()})
@@ -86,7 +86,7 @@ def _index(directory: Path) -> dict[str, str] | None:
         index = json.loads(path.read_text())["weight_map"]
         shards = set(index.values())
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise ValueError(f"{path}: expected JSON with a weight_map of tensor -> file") from None
+        raise BadInput(f"{path}: expected JSON with a weight_map of tensor -> file") from None
     for shard in shards:
         ok = isinstance(shard, str) and Path(shard).name == shard
         require(ok, f"{path}: weight_map", shard, "the name of a file beside the index")

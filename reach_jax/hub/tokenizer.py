@@ -7,7 +7,7 @@ from typing import Any
 
 import tokenizers
 
-from sweep_jax.checks import require
+from sweep_jax.checks import BadInput, require
 
 
 class Tokenizer:
@@ -29,7 +29,7 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
-            raise ValueError(f"{path}: expected a tokenizer.json: {error}") from None
+            raise BadInput(f"{path}: expected a tokenizer.json: {error}") from None
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         options = _json(directory / "tokenizer_config.json")
@@ -99,6 +99,6 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text())
     except ValueError as error:
-        raise ValueError(f"{path}: expected JSON: {error}") from None
+        raise BadInput(f"{path}: expected JSON: {error}") from None
     require(isinstance(values, dict), str(path), values, "a JSON object")
     return values

@@ -16,7 +16,7 @@ def get_config(arg=""):
     config.train.lens = (1, 2)
     config.train.names = ("a", "b")
     config.axes = ConfigDict({"numbers": (0, 1) if arg else (0, 1, 2)})
-    config.execution = ConfigDict({"broken": -1, "crash": -1, "seconds": 0.0})
+    config.execution = ConfigDict({"broken": -1, "crash": -1, "refused": -1, "seconds": 0.0})
     return config.lock()
 
 

@@ -30,6 +30,7 @@ def run(config, items, context):
             time.sleep(config.execution.seconds)
         if context.stop.requested:
             raise Stopped("stopped; run the same command again to resume")
+        require(number != config.execution.refused, "number", number, "what the model knows")
         if number == config.execution.broken:
             context.store.write(cell, store.Result("failed", {}, 0.0, 0.0, "boom"), {})
         elif number == config.execution.crash:

@@ -98,6 +98,11 @@ def test_a_bug_keeps_its_traceback(run):
         run("--config.execution.crash=1")
 
 
+def test_bad_input_that_only_the_run_can_see_is_one_line(run):
+    code, _, err = run("--config.execution.refused=2")
+    assert (code, err) == (2, "error: number = 2: expected what the model knows\n")
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

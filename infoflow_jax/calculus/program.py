@@ -4,13 +4,14 @@ Goals come in order: the second is sought among the optima of the first, and so 
 heads and layers.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-Name = Hashable
+Name = tuple[Any, ...]
 Terms = Mapping[Name, int]
 
 
@@ -75,7 +76,7 @@ class Program:
         low, high = (np.array([row[i] for row in self._rows], float) for i in (1, 2))
         result = milp(
             cost,
-            integrality=np.ones(len(cost)),
+            integrality=np.ones(len(cost), np.int64),
             bounds=Bounds(np.array(self._lower, float), np.array(self._upper, float)),
             constraints=LinearConstraint(matrix, low, high),
             options={"mip_rel_gap": 0.0},

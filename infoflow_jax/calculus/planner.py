@@ -17,7 +17,7 @@ from infoflow_jax.calculus.knowledge import Knowledge, knowledge
 from infoflow_jax.calculus.measures import measure
 from infoflow_jax.calculus.schedule import Schedule, best
 from infoflow_jax.calculus.setting import Setting
-from infoflow_jax.calculus.tree import Target
+from infoflow_jax.calculus.tree import Reduce, Target
 from infoflow_jax.calculus.validation import Reason
 
 
@@ -33,8 +33,9 @@ class Prediction:
       knows: what c0, every token and the special tokens know after each layer, by that schedule.
       reasons: (node, reason) for each node without a host.
       notes: extensions and assumptions that the answer rests on.
-      published: whether the published rules alone give the answer; otherwise it is a prediction of
-        this project.
+      published: whether the published predictions cover the answer. If not, it is a prediction of
+        this project: nodes at places, shared hosts, pointers that double, tokens that find later
+        what they could have found before, or a chain of maxima by one head a layer.
     """
 
     feasible: bool
@@ -108,26 +109,30 @@ def _laws(architecture: Architecture, setting: Setting, plan: Schedule) -> tuple
     return tuple(found)
 
 
-def _beyond(
-    architecture: Architecture, setting: Setting, plan: Schedule
-) -> list[str]:
+def _beyond(architecture: Architecture, setting: Setting, plan: Schedule) -> list[str]:
     """What uses of heads beyond `setting.rules` would do for a target that does not fit."""
     heads = architecture.heads
     found = []
-    if plan.unplaced and not setting.rules.shared_hosts:
-        shared = Rules(True, setting.rules.pointer_doubling)
-        if not best(dataclasses.replace(setting, rules=shared), heads).unplaced:
+    rules, open_ = setting.rules, bool(plan.unplaced)
+    if open_ and not rules.shared_hosts:
+        shared = dataclasses.replace(setting, rules=Rules(True, rules.pointer_doubling))
+        if not best(shared, heads).unplaced:
             found.append("with shared hosts it is feasible, by the rules of sets (prediction)")
-    if plan.unplaced and not setting.rules.pointer_doubling:
-        if doubling.schedule(setting, heads) is not None:
-            found.append("by pointer doubling it is feasible (prediction)")
+    if open_ and not rules.pointer_doubling and doubling.schedule(setting, heads) is not None:
+        found.append("by pointer doubling it is feasible (prediction)")
     return found
 
 
 def _ours(setting: Setting, plan: Schedule) -> bool:
     """Whether a plan uses heads in a way that no published prediction does."""
-    places = any(p.host == "places" for p in plan.placements)
-    token_hosted = (
-        p.host == "tokens" and setting.measures.node(p.node).f == 0 for p in plan.placements
-    )
-    return places or (setting.measures.each is None and any(token_hosted))
+    if plan.unplaced:
+        return False
+    measures = setting.measures
+    for p in plan.placements:
+        node = measures.node(p.node)
+        shared = p.host == "tokens" and node.f == 0 and measures.each is None
+        late = p.host == "tokens" and node.f > 0 and p.layer > measures.level(node)
+        excludes = isinstance(node.expression, Reduce) and bool(node.expression.exclude)
+        if p.host == "places" or shared or late or (excludes and max(plan.heads) == 1):
+            return True
+    return False

@@ -8,7 +8,7 @@ import itertools
 from infoflow_jax.calculus.language import argmax, bilinear, dot, linear, maximum, minimum, the, x
 from infoflow_jax.calculus.language import target as tree
 from infoflow_jax.calculus.measures import key_decides
-from infoflow_jax.calculus.tree import Fixed, Ref, Reduce, Shift, Token, Var, children
+from infoflow_jax.calculus.tree import Fixed, Reduce, Ref, Shift, Token, Var, children
 
 
 def subsets(items, room, size=lambda item: 1):
@@ -27,7 +27,8 @@ def can(measures, T, positions, heads, shared=False):
     usable = {
         name
         for name, n in nodes.items()
-        if not (n.kind == "read" and not positions) and not (n.kind == "total" and not key_decides(n))
+        if not (n.kind == "read" and not positions)
+        and not (n.kind == "total" and not key_decides(n))
     }
 
     def step(state, h, last):
@@ -41,9 +42,7 @@ def can(measures, T, positions, heads, shared=False):
             if not each and nodes[name].f == 0 and set(nodes[name].deps) <= c0_knows | by_key
         ]
         for_tokens = [
-            name
-            for name in usable
-            if (each or not last) and set(nodes[name].deps) <= tokens_know
+            name for name in usable if (each or not last) and set(nodes[name].deps) <= tokens_know
         ]
         alone = [
             name
@@ -60,9 +59,8 @@ def can(measures, T, positions, heads, shared=False):
             fetched = [("c0", n) for host, n in state if host == "places" and fetch]
             for mine in subsets([n for n in for_c0 if n in busy], h - fetch):
                 brings = fetch or any(nodes[n].kind == "compare" for n in mine)
-                brought = [
-                    ("c0", n) for n in tokens_know if shared and brings and nodes[n].f == 0 and not each
-                ]  # fmt: skip
+                by_any = tokens_know if shared and brings and not each else ()
+                brought = [("c0", n) for n in by_any if nodes[n].f == 0]
                 room = h - read - places
                 for theirs in subsets([n for n in for_tokens if n in busy], room, heads_of.get):
                     for others in subsets(alone, T * places):

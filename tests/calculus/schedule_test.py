@@ -14,6 +14,7 @@ from infoflow_jax.calculus.measures import measure
 from infoflow_jax.calculus.planner import setting_of
 from infoflow_jax.calculus.realize import realize
 from infoflow_jax.calculus.schedule import best, smallest
+from infoflow_jax.calculus.text import parse
 from tests.calculus.exhaustive import can, random_target, rests_on
 
 T, d = 4, 2
@@ -115,9 +116,7 @@ def test_what_c0_knows_decides_the_target_on_every_input(name):
     """INF-01: all inputs over 3 letters, T = 3, ties and equal tokens among them."""
     target, tokens, letters = targets.named(name, 2), 3, (-1.0, 0.5, 2.0)
     weights = targets.draw_weights(target, 1, np.random.default_rng(1))
-    plan = next(
-        p for n in (1, 2, 3) if (p := smallest(setting(target, True, tokens=tokens), n, 3))
-    )
+    plan = next(p for n in (1, 2, 3) if (p := smallest(setting(target, True, tokens=tokens), n, 3)))
     values, views = {}, {}
     for letter in itertools.product(letters, repeat=tokens):
         run = Evaluator(target, np.array(letter)[:, None], weights)
@@ -143,3 +142,27 @@ def test_a_schedule_with_nothing_to_do_shows_nothing():
     flow = realize(plan, Evaluator(target, np.ones((T, d)), {}))
     assert not flow.shown_LPP.any()
     assert not flow.known_LPP[-1, T].any()
+
+
+QUERY = 'output = maximum("t", dot(x("t"), {}))'
+
+
+@pytest.mark.parametrize(
+    ("heads", "published", "shared"),
+    [((2, 2), True, True), ((1, 2), False, True), ((1, 1, 2), True, True), ((1, 1), False, False)],
+)
+def test_what_tokens_found_serves_c0_only_where_hosts_are_shared(heads, published, shared):
+    found = [f'z{i} = argmax("t", linear("a{i}", x("t")))' for i in (1, 2)]
+    line = 'maximum("t", dot(x("t"), x(z{})))'
+    target = parse("\n".join([*found, f"output = {line.format(1)} + {line.format(2)}"]))
+    for rule, wanted in ((False, published), (True, shared)):
+        plan = best(setting(target, False, rule), heads)
+        assert (not plan.unplaced) == wanted == can(measure(target), T, False, heads, rule)
+
+
+@pytest.mark.parametrize(("heads", "wanted"), [((1, 1, 1), False), ((1, 1, 1, 1), True)])
+def test_c0_collects_from_places_only_what_they_knew_before(heads, wanted):
+    found = [f'z{i} = argmax("t", linear("a{i}", x("t")))' for i in range(1, 5)]
+    target = parse("\n".join([*found, QUERY.format("x(z1) + x(z2) + x(z3) + x(z4)")]))
+    plan = best(setting(target, True, tokens=2), heads)
+    assert (not plan.unplaced) == wanted == can(measure(target), 2, True, heads)

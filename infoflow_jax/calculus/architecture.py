@@ -81,6 +81,4 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("layers", "heads"):
             value = getattr(self, name)
-            require(
-                isinstance(value, int) and value >= 1, f"budget.{name}", value, "an integer >= 1"
-            )
+            require(isinstance(value, int) and value >= 1, name, value, "an integer >= 1")

@@ -3,7 +3,7 @@
 Paper:    InfoFlow (arXiv 2605.17930); the rules are docs/theory_infoflow.md's
 Command:  python launch.py --config=configs/infoflow_analyze.py --config.target=pairmax \
               --config.D=3 --config.heads=2,3
-          python launch.py --config=configs/infoflow_analyze.py --config.heads= \
+          python launch.py --config=configs/infoflow_analyze.py --config.heads="()" \
               --config.tree='output = minimum("t", minimum("s", dot(x("s"), x("t"))))'
           python launch.py --config=configs/infoflow_analyze.py:all   # every shipped target
 Expected: seconds on a CPU. Prints tree, order, dimension and depth, whether the heads suffice and
@@ -17,6 +17,11 @@ from collections.abc import Callable
 from ml_collections import ConfigDict, config_dict
 
 from configs import _base
+
+ALL = (
+    *("single", "retrieval", "kth", "pairmin", "pairmax", "triangle", "match2", "match3"),
+    *("khop", "induction", "positions"),
+)
 
 
 def get_config(arg: str = "") -> ConfigDict:
@@ -50,14 +55,8 @@ def get_config(arg: str = "") -> ConfigDict:
     config.drawing.tokens = 6  # T of the input that the flow is drawn for
 
     config.axes = ConfigDict()
-    config.axes.targets = (
-        ()
-        if arg == ""
-        else (
-            *("single", "retrieval", "kth", "pairmin", "pairmax", "triangle", "match2", "match3"),
-            *("khop", "induction", "positions"),
-        )
-    )
+    config.axes.targets = () if arg == "" else ALL
+    config.axes.predictions = arg == "all"  # also what only rules beyond the published ones do
     return config.lock()
 
 
@@ -65,5 +64,9 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     """One cell a target of `axes.targets`; without any, the one target that is set."""
     for name in config.axes.targets:
         add({"target": name})
-    if not config.axes.targets:
+    if config.axes.predictions:
+        add({"target": "retrieval", "positions": True})
+        add({"target": "retrieval", "rules.shared_hosts": True})
+        add({"target": "khop", "rules.pointer_doubling": True})
+    elif not config.axes.targets:
         add({})

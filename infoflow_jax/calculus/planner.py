@@ -92,7 +92,7 @@ def predict(architecture: Architecture, target: Target, rules: Rules | None = No
         knowledge(setting, plan),
         why(setting, plan),
         (*notes(architecture, setting, plan), *_beyond(architecture, setting, plan)),
-        doubled is None and not _ours(setting, plan),
+        published(setting, plan),
     )
 
 
@@ -123,16 +123,16 @@ def _beyond(architecture: Architecture, setting: Setting, plan: Schedule) -> lis
     return found
 
 
-def _ours(setting: Setting, plan: Schedule) -> bool:
-    """Whether a plan uses heads in a way that no published prediction does."""
-    if plan.unplaced:
-        return False
-    measures = setting.measures
-    for p in plan.placements:
-        node = measures.node(p.node)
-        shared = p.host == "tokens" and node.f == 0 and measures.each is None
-        late = p.host == "tokens" and node.f > 0 and p.layer > measures.level(node)
+def published(setting: Setting, plan: Schedule) -> bool:
+    """Whether published predictions cover how a plan uses heads; see `Prediction`."""
+    nodes = {node.name: node for node in setting.measures.nodes}
+    for p in plan.placements if not plan.unplaced else ():
+        if p.node not in nodes or p.host == "places":  # a pointer, or a token of its own
+            return False
+        node = nodes[p.node]
+        shared = p.host == "tokens" and node.f == 0 and setting.measures.each is None
+        late = p.host == "tokens" and node.f > 0 and p.layer > setting.measures.level(node)
         excludes = isinstance(node.expression, Reduce) and bool(node.expression.exclude)
-        if p.host == "places" or shared or late or (excludes and max(plan.heads) == 1):
-            return True
-    return False
+        if shared or late or (excludes and max(plan.heads) == 1):
+            return False
+    return True

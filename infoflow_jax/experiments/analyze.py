@@ -19,8 +19,9 @@ from infoflow_jax.calculus.architecture import Architecture, Budget, Rules
 from infoflow_jax.calculus.frontier import Point, fewest_heads, fewest_layers, frontier
 from infoflow_jax.calculus.meaning import Evaluator
 from infoflow_jax.calculus.measures import Measures, measure
-from infoflow_jax.calculus.planner import Prediction, predict, setting_of
+from infoflow_jax.calculus.planner import Prediction, predict, published, setting_of
 from infoflow_jax.calculus.realize import realize
+from infoflow_jax.calculus.setting import Setting
 from infoflow_jax.calculus.text import parse
 from infoflow_jax.calculus.tree import Target
 from infoflow_jax.experiments import analyze_report
@@ -73,7 +74,7 @@ class Settings:
         require(self.tokens >= least, "tokens", self.tokens, why)
         require(min(self.lengths) >= least, "lengths", self.lengths, f"each {why}")
         drawn = self.drawing.tokens
-        require(least <= drawn <= DRAWN, "drawing.tokens", drawn, f"in {least}..{DRAWN}")
+        require(1 <= drawn <= DRAWN, "drawing.tokens", drawn, f"in 1..{DRAWN}")
         self.architecture(self.heads or (1,), self.width)  # refuses what does not fit
 
     @property
@@ -145,6 +146,7 @@ def analyse(s: Settings, seed: int) -> dict[str, Any]:
     with_comparisons = float(costs.ln_comparisons(measures.order, s.tokens, s.eps))
     return {
         "what": "given as text" if s.tree else targets.SHIPPED[s.target].what,
+        "beyond": _beyond(s),
         "tree": str(target),
         "order": measures.order,
         "dimension": measures.dimension,
@@ -173,10 +175,17 @@ def analyse(s: Settings, seed: int) -> dict[str, Any]:
         ],
         "growth": [[T, p.exponent] for T, p in zip(s.lengths, growth, strict=True)],
         "frontier": [[list(p.heads), p.width, p.schedule.load] for p in points],
-        "fewest heads": _named(fewest_heads(points)),
-        "fewest layers": _named(fewest_layers(points)),
+        "fewest heads": _named(setting, fewest_heads(points)),
+        "fewest layers": _named(setting, fewest_layers(points)),
         **_drawn(s, found, seed),
     }
+
+
+def _beyond(s: Settings) -> str:
+    """What is allowed beyond the target's own reads and the published uses of heads."""
+    said = [field.name.replace("_", " ") for field in dataclasses.fields(s.rules)
+            if getattr(s.rules, field.name)]  # fmt: skip
+    return ", ".join(["positions"] * bool(s.positions) + said)
 
 
 def _heads(s: Settings, points: tuple[Point, ...]) -> tuple[tuple[int, ...], int]:
@@ -190,27 +199,32 @@ def _heads(s: Settings, points: tuple[Point, ...]) -> tuple[tuple[int, ...], int
     return (s.budget.heads,) * s.budget.layers, s.budget.heads * math.ceil(s.width / s.budget.heads)
 
 
-def _named(point: Point | None) -> str:
+def _named(setting: Setting, point: Point | None) -> str:
     if point is None:
         return "none in the budget"
-    return f"({', '.join(map(str, point.heads))}), E ≥ {point.width}"
+    mark = "" if published(setting, point.schedule) else " (prediction)"
+    return f"({', '.join(map(str, point.heads))}), E ≥ {point.width}{mark}"
 
 
 def _drawn(s: Settings, found: Prediction, seed: int) -> dict[str, Any]:
-    """The flow on a random input; empty where a schedule does more than the target's nodes."""
+    """The flow on a random input, or why there is none."""
     target, T = s.question, s.drawing.tokens
+    measures = measure(target)
+    empty = {"known": [], "moves": [], "readers": []}
+    if measures.shortest > T:
+        return empty | {"not drawn": f"the target needs T >= {measures.shortest}, not {T}"}
     heads = found.schedule.heads
     smaller = predict(s.architecture(heads, math.lcm(*heads), T), target, s.rules)
-    names = {node.name for node in measure(target).nodes}
+    names = {node.name for node in measures.nodes}
     if any(p.node not in names for p in smaller.schedule.placements):
-        return {"known": [], "moves": [], "readers": []}
+        return empty | {"not drawn": "pointers that double are no nodes of the target"}
     rng = np.random.default_rng(seed)
     weights = targets.draw_weights(target, s.d, rng)
     run = Evaluator(target, rng.standard_normal((T, s.d)), weights)
     flow = realize(smaller.schedule, run)
-    readers = [T] if target.each is None else list(range(T))
     return {
         "known": flow.known_LPP.astype(int),
         "moves": [list(move) for move in flow.moves],
-        "readers": readers,
+        "readers": [T] if target.each is None else list(range(T)),
+        "not drawn": "",
     }

@@ -18,7 +18,8 @@ TITLE = "From a target to a transformer that retrieves it"
 LEAD = """Predictions of the cost laws and rules in docs/theory_infoflow.md; nothing is trained.
 Feasible: parameters grow as eps^-e with an e that does not grow with T, by the rules; infeasible by
 the rules is the papers' claim that no other use of the heads is cheap."""
-DOCS = """Heads of each layer and least E, T = {T}, d = {d}, positions where the target reads one.
+DOCS = """Heads of each layer and least E, T = {T}, d = {d}, positions only where the target
+reads one or the row says so.
 Least E: decoding then costs no more than a comparison. By the rules of docs/theory_infoflow.md,
 within {budget}. "Prediction": not covered by what was published."""
 COMMAND = "python launch.py --config=configs/infoflow_analyze.py:all"
@@ -55,7 +56,7 @@ def overview(found: Sequence[Metrics]) -> pd.DataFrame:
             "order": m["order"],
             "dimension": m["dimension"],
             "depth": m["depth"],
-            "positions": "yes" if m["positions"] else "no",
+            "with": m["beyond"] or "–",
             "fewest layers": m["fewest layers"],
             "fewest heads": m["fewest heads"],
             "why not": "; ".join(f"{node}: {why}" for node, why in m["reasons"][:1]) or "–",
@@ -134,7 +135,8 @@ def _sections(context: Context, cell: Cell, m: Metrics, alone: bool) -> list[Sec
         [[layer, host, ", ".join(known) or "nothing"] for layer, host, known in m["knows"]],
         columns=["layer", "host", "knows"],
     )
-    answer = "\n\n".join([f"{_verdict(m)}.", *m["notes"]])
+    undrawn = [f"The flow is not drawn: {m['not drawn']}."] if m["not drawn"] else []
+    answer = "\n\n".join([f"{_verdict(m)}.", *m["notes"], *undrawn])
     return [
         Section(m["what"], f"{m['tree']}\n\nOrder {m['order']}, dimension {m['dimension']}, "
                 f"depth {m['depth']}; {m['comparisons']} comparisons at T = {m['T']}."),

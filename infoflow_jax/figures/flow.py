@@ -38,13 +38,16 @@ def flow(known_LPP: np.ndarray, moves: Sequence[Move], readers: Sequence[int]) -
     ok = known_LPP.ndim == 3 and shape[1] == shape[2] >= 2
     require(ok, "known_LPP", shape, "[L + 1, P, P] with P >= 2")
     layers, P = shape[0] - 1, shape[1]
+    heads = 1 + max((head for _, head, *_ in moves), default=0)
     live_LP = _live(layers, P, moves, readers)
     with matplotlib.rc_context(STYLE | {"axes.grid": False}):
         fig = Figure(figsize=(1.05 * P + 1.2, 1.3 * layers + 1.5), layout="constrained")
         ax = fig.subplots()
         for layer, head, query, key, _ in moves:
             alive = bool(live_LP[layer, query])
-            _arrow(ax, key, query, layer, HEADS[head % len(HEADS)], alive)
+            aside = 0.06 * (head - 0.5 * (heads - 1))  # so that two heads on one key are seen
+            ends = (key + aside, query + aside)
+            _arrow(ax, ends, layer, HEADS[head % len(HEADS)], alive)
         for layer in range(layers + 1):
             for p in range(P):
                 _strip(ax, p, layer, known_LPP[layer, p, : P - 1], bool(live_LP[layer, p]))
@@ -74,10 +77,10 @@ def _live(layers: int, P: int, moves: Sequence[Move], readers: Sequence[int]) ->
     return live_LP
 
 
-def _arrow(ax: Axes, key: int, query: int, layer: int, colour: str, alive: bool) -> None:
+def _arrow(ax: Axes, ends: tuple[float, float], layer: int, colour: str, alive: bool) -> None:
     patch = FancyArrowPatch(
-        (key, layer - 1 + 0.13),
-        (query, layer - 0.13),
+        (ends[0], layer - 1 + 0.13),
+        (ends[1], layer - 0.13),
         arrowstyle="-|>",
         mutation_scale=9 if alive else 6,
         color=colour,

@@ -86,9 +86,17 @@ def as_text(m: Metrics) -> str:
 def _verdict(m: Metrics) -> str:
     e, log = format_number(m["exponent"]), format_number(m["log10 parameters"])
     word = "FEASIBLE" if m["feasible"] else "INFEASIBLE"
-    source = "as published" if m["published"] else "a prediction of this project, not published"
+    source = (
+        "by the published rules"
+        if m["published"]
+        else "a prediction of this project, not published"
+    )
     law = next(name for name, exponent, _ in m["laws"] if exponent == m["exponent"])
-    return f"{word} ({source}); parameters ~ eps^-{e} by {law}, about 10^{log} at this eps"
+    said = f"{word} ({source}); parameters ~ eps^-{e} by {law}, about 10^{log} at this eps"
+    if m["feasible"]:
+        return said
+    work = format_number(m["log10 comparisons/eps"])
+    return f"{said}, besides T^order/eps = 10^{work} for the comparisons themselves"
 
 
 def _tables(m: Metrics) -> list[tuple[str, pd.DataFrame]]:

@@ -139,11 +139,12 @@ def frontier(
         totals, depths = [t for t, _ in labels], [n for _, n in labels]
         if asked is not None:
             colour, word = (GREEN, "finds it") if feasible else (ORANGE, "does not")
-            ax.plot(sum(asked), len(asked), "x", color=colour, ms=9, mew=2,
-                    label=f"({', '.join(map(str, asked))}) {word}")  # fmt: skip
+            ax.plot(sum(asked), len(asked), "x", color=colour, ms=9, mew=2)
+            label = f"({', '.join(map(str, asked))}) {word}"
+            at = (sum(asked), len(asked))
+            ax.annotate(label, at, (7, -12), textcoords="offset points", fontsize=8, color=colour)
             totals.append(sum(asked))
             depths.append(len(asked))
-            ax.legend(loc="upper right", fontsize=8)
         ax.set(xlabel="heads in all layers", ylabel="layers")
         ax.set_xlim(min(totals) - 0.7, max(totals) + 2.2)
         ax.set_ylim(min(depths) - 0.6, max(depths) + 0.9)

@@ -34,7 +34,7 @@ def stored(tmp_path):
 def test_too_few_heads_in_the_first_layer(run, tmp_path):
     code, out, _ = run("--config.target=pairmax", "--config.D=3", "--config.heads=2,3")
     assert code == 0
-    assert "INFEASIBLE (as published); parameters ~ eps^-1.667 by global mode" in out
+    assert "INFEASIBLE (by the published rules); parameters ~ eps^-1.667 by global mode" in out
     assert "order 2, dimension 3, depth 2, 816 comparisons at T = 16" in out
     assert "the heads of tokens that could find it, in layers 1 to 1, are all taken" in out
     assert "fewest layers: (3, 3), E ≥ 9" in out
@@ -56,7 +56,7 @@ def test_a_target_given_as_text_and_its_smallest_architecture(run, tmp_path):
     code, out, _ = run(f"--config.tree={text}", "--config.heads=()")
     assert code == 0
     assert "heads (1, 1)" in out
-    assert ": FEASIBLE (as published)" in out
+    assert ": FEASIBLE (by the published rules)" in out
     found = stored(tmp_path)
     assert found["known"][0] == [[int(i == j < 6) for j in range(7)] for i in range(7)]
     assert sum(found["known"][2][6]) in (1, 2)  # c0 knows the pair, which may be one token

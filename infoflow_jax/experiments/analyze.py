@@ -210,7 +210,7 @@ def _drawn(s: Settings, found: Prediction, seed: int) -> dict[str, Any]:
     """The flow on a random input, or why there is none."""
     target, T = s.question, s.drawing.tokens
     measures = measure(target)
-    empty = {"known": [], "moves": [], "readers": []}
+    empty: dict[str, Any] = {"known": [], "moves": [], "readers": []}
     if measures.shortest > T:
         return empty | {"not drawn": f"the target needs T >= {measures.shortest}, not {T}"}
     heads = found.schedule.heads

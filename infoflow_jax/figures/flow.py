@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from sweep_jax.checks import require
 from sweep_jax.drawing import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PINK, SKY, STYLE
@@ -148,6 +149,6 @@ def frontier(
         ax.set(xlabel="heads in all layers", ylabel="layers")
         ax.set_xlim(min(totals) - 0.7, max(totals) + 2.2)
         ax.set_ylim(min(depths) - 0.6, max(depths) + 0.9)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return fig

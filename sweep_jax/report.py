@@ -77,6 +77,12 @@ def format_number(value: Any) -> str:
     return f"{value:.{_DIGITS}g}"
 
 
+def markdown(frame: pd.DataFrame) -> str:
+    """A table for a page of the docs; its items as `str` gives them, its index not shown."""
+    lines = [list(frame.columns), ["---"] * len(frame.columns), *frame.to_numpy().tolist()]
+    return "\n".join("| " + " | ".join(str(item) for item in line) + " |" for line in lines)
+
+
 def _paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 

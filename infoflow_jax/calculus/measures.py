@@ -230,6 +230,16 @@ def score_rank(node: Node, d: int) -> int | None:
     return _rank(expression.score, expression.over, d)
 
 
+def key_decides(node: Node) -> bool:
+    """Whether the key alone, with what it knows of itself, decides a node's score.
+
+    Then a sum is a sufficient statistic that one head finds by equal weights on all keys.
+    """
+    expression = node.expression
+    assert isinstance(expression, Reduce)
+    return _side(expression.score, expression.over) == "key"
+
+
 def _rank(score: Expression, over: str, d: int) -> int | None:
     context = _side(score, over)
     if context == "query":

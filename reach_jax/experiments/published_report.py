@@ -24,7 +24,7 @@ from reach_jax.experiments.published_constants import (
 from sweep_jax import atomic, drawing, provenance
 from sweep_jax.cells import Cell
 from sweep_jax.experiment import Context
-from sweep_jax.report import Section, write_report
+from sweep_jax.report import Section, markdown, write_report
 from sweep_jax.store import table, write_table
 
 COMMAND = "python launch.py --config=configs/bounds_published.py"
@@ -213,15 +213,10 @@ def _write_docs(
         for caption, _ in section.figures:
             parts.append(f"![{caption}](bounds_published/ratios.png)")
         for caption, frame in section.tables:
-            parts.append(f"{caption}:\n\n{_markdown(frame)}")
+            parts.append(f"{caption}:\n\n{markdown(frame)}")
     parts.append("Every ratio with its reason: [ratios.csv](bounds_published/ratios.csv).")
     atomic.write_text(directory / "bounds_published.md", "\n\n".join(parts) + "\n")
 
 
 def _flowing(text: str) -> str:
     return " ".join(text.split())
-
-
-def _markdown(frame: pd.DataFrame) -> str:
-    lines = [list(frame.columns), ["---"] * len(frame.columns), *frame.to_numpy().tolist()]
-    return "\n".join("| " + " | ".join(str(item) for item in line) + " |" for line in lines)

@@ -1,0 +1,128 @@
+"""The analysis from the command line: what it prints, writes and refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import launch
+from configs import infoflow_analyze as config_file
+from infoflow_jax.calculus import targets
+from sweep_jax import backend
+
+ROOT = Path(__file__).parents[2]
+CONFIG = f"--config={ROOT / 'configs' / 'infoflow_analyze.py'}"
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(backend, "configure", lambda precision, directory: None)
+
+    def call(*words, config=CONFIG):
+        code = launch.main(["launch.py", config, f"--workdir={tmp_path / 'run'}", *words])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def stored(tmp_path):
+    (path,) = (tmp_path / "run" / "cells").glob("*.json")
+    return json.loads(path.read_text())["metrics"]
+
+
+def test_too_few_heads_in_the_first_layer(run, tmp_path):
+    code, out, _ = run("--config.target=pairmax", "--config.D=3", "--config.heads=2,3")
+    assert code == 0
+    assert "INFEASIBLE (by the published rules); parameters ~ eps^-1.667 by global mode" in out
+    assert "order 2, dimension 3, depth 2, 816 comparisons at T = 16" in out
+    assert "the heads of tokens that could find it, in layers 1 to 1, are all taken" in out
+    assert "fewest layers: (3, 3), E ≥ 9" in out
+    found = stored(tmp_path)
+    assert [h for h, *_ in found["frontier"]] == [[3, 3], [2, 2, 1], [1, 1, 1, 1]]
+    assert [e for _, e in found["growth"]] == pytest.approx(
+        [T / 6 - 1 for T in (16, 64, 256, 1024)]
+    )
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.count("data:image/svg") == 2
+    assert "are all taken" in page
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "run" / "cells").iterdir()}
+    assert run("--config.target=pairmax", "--config.D=3", "--config.heads=2,3")[0] == 0
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "run" / "cells").iterdir()}
+
+
+def test_a_target_given_as_text_and_its_smallest_architecture(run, tmp_path):
+    text = 'output = minimum("t", minimum("s", dot(x("s"), x("t"))))'
+    code, out, _ = run(f"--config.tree={text}", "--config.heads=()")
+    assert code == 0
+    assert "heads (1, 1)" in out
+    assert ": FEASIBLE (by the published rules)" in out
+    found = stored(tmp_path)
+    assert found["known"][0] == [[int(i == j < 6) for j in range(7)] for i in range(7)]
+    assert sum(found["known"][2][6]) in (1, 2)  # c0 knows the pair, which may be one token
+    assert found["readers"] == [6]
+
+
+def test_rules_beyond_the_published_ones_are_marked(run, tmp_path):
+    words = ["--config.target=retrieval", "--config.heads=1,1"]
+    _, out, _ = run(*words)
+    assert "note: with shared hosts it is feasible, by the rules of sets (prediction)" in out
+    _, out, _ = run(*words, "--config.rules.shared_hosts=True")
+    assert "FEASIBLE (a prediction of this project, not published)" in out
+
+
+def test_every_shipped_target_and_the_page_in_docs(run, tmp_path):
+    """Copy runs/infoflow_analyze-all/docs to docs/results after a change."""
+    assert set(config_file.ALL) == set(targets.SHIPPED)
+    code, out, _ = run(config=f"{CONFIG}:all")
+    assert code == 0
+    assert "none in the budget" in out
+    written = (tmp_path / "run" / "docs" / "infoflow_targets.md").read_text()
+    assert written == (ROOT / "docs" / "results" / "infoflow_targets.md").read_text()
+    assert written.count("\n| ") == 2 + len(targets.SHIPPED) + 3
+
+
+def test_a_plan_starts_nothing(run, tmp_path):
+    code, out, _ = run("--mode=plan", config=f"{CONFIG}:all")
+    assert code == 0
+    assert "14 cells" in out
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("tree=output = linear('a', x('t'))", "config.target: output: index 't' is unbound"),
+        (
+            "tree=p = argmax('t', linear('a', x('t')), (p,)); output = x(p)",
+            "config.target: p: is cyclic: p needs p",
+        ),
+        ("tree=output = sort(x(1))", "config.target = 'sort': expected a word of"),
+        ("target=nope", "config.target = 'nope': expected one of"),
+        ("D=0", "config.D = 0"),
+        ("tokens=1", "config.tokens = 1: expected an integer >= 2, the target's order"),
+        ("lengths=16,1", "config.lengths = (16, 1)"),
+        ("layers=3", "config.heads = (2, 3): expected one number for each of the 3 layers"),
+        ("heads=5,5", "config.width = 24: expected a multiple of its 5 heads"),
+        ("heads=0,1", "config.heads = (0, 1)"),
+        ("eps=1", "config.eps = 1.0: expected a number in (0, 1)"),
+        ("eps=0", "config.eps = 0.0"),
+        ("baseline=0", "config.baseline = 0.0"),
+        ("budget.heads=0", "config.budget.heads = 0"),
+        ("drawing.tokens=11", "config.drawing.tokens = 11"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_work(run, tmp_path, word, message):
+    code, _, err = run(f"--config.{word}")
+    assert code == 2
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_cannot_be_drawn_says_so(run, tmp_path):
+    code, _, _ = run("--config.target=kth", "--config.D=7", "--config.heads=()",
+                     "--config.budget.layers=7")  # fmt: skip
+    assert code == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "The flow is not drawn: the target needs T &gt;= 7, not 6." in page

@@ -1,0 +1,65 @@
+"""What every explicit construction is: a network, its target, and a proven bound on its error.
+
+The theorems' builders are in `pairs`, `scores`, `ordered` and `decoding`; here is what they share.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from infoflow_jax.calculus.meaning import Weights
+from infoflow_jax.calculus.tree import Target
+from infoflow_jax.networks import transformer
+from infoflow_jax.networks.config import NetworkConfig, Params
+
+
+@dataclass(frozen=True)
+class Construction:
+    """Explicit weights for `networks.transformer`.
+
+    Attributes:
+      config, params: the network; float64.
+      target, weights: the function that it approximates, for `calculus.meaning.evaluate`.
+      exact: the same function with arrays, (B, T, d) to (B, O).
+      low, high: every coordinate of a token lies in [low, high].
+      grid: tokens are multiples of 1/grid; 0 if any number will do.
+      bound: T -> proven bound of the sup error, rounding left out.
+      law: the FFN's hidden width that the theorem's count gives, for comparison.
+      longest: the largest T, None if any.
+    """
+
+    config: NetworkConfig
+    params: Params
+    target: Target
+    weights: Weights
+    exact: Callable[[np.ndarray], np.ndarray]
+    low: float
+    high: float
+    bound: Callable[[int], float]
+    law: float
+    grid: int = 0
+    longest: int | None = None
+
+
+def zeros(config: NetworkConfig) -> Params:
+    """Parameters that are all 0, as NumPy arrays to be filled in."""
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape), transformer.shapes(config))
+
+
+def square_knots(radius: float, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Knots and slopes of the interpolant of u^2 on [-radius, radius]: K intervals a side.
+
+    sum_k slope_k (relu(u - knot_k) + relu(-u - knot_k)) lies in [u^2, u^2 + h^2/4], h = radius/K.
+    """
+    h = radius / K
+    slope_K = np.full(K, 2 * h)
+    slope_K[0] = h
+    return h * np.arange(K), slope_K
+
+
+def gibbs(items: int, beta: float) -> float:
+    """A soft minimum of `items` numbers exceeds the minimum by at most this, ln(items)/beta."""
+    return math.log(items) / beta

@@ -14,6 +14,7 @@ from infoflow_jax.calculus.meaning import Weights
 from infoflow_jax.calculus.tree import Target
 from infoflow_jax.networks import transformer
 from infoflow_jax.networks.config import NetworkConfig, Params
+from sweep_jax.checks import require
 
 
 @dataclass(frozen=True)
@@ -63,3 +64,32 @@ def square_knots(radius: float, K: int) -> tuple[np.ndarray, np.ndarray]:
 def gibbs(items: int, beta: float) -> float:
     """A soft minimum of `items` numbers exceeds the minimum by at most this, ln(items)/beta."""
     return math.log(items) / beta
+
+
+def draw(made: Construction, rng: np.random.Generator, B: int, T: int) -> np.ndarray:
+    """Inputs (B, T, d) to try a construction on; every second one has near ties.
+
+    Those are copies of three tokens, each moved by noise whose size is drawn in logs from 1e-9 to
+    1, as soft minima are worst where values differ by about 1/beta.
+
+    Raises:
+      ValueError: T is more than the construction takes.
+    """
+    limit = made.longest or T
+    require(1 <= T <= limit, "T", T, f"an integer in 1..{limit}")
+    d, low, high = made.config.d, made.low, made.high
+    x_BTD = rng.uniform(low, high, (B, T, d))
+    for row in range(1, B, 2):
+        copy_T = rng.integers(min(3, T), size=T)
+        noise_TD = rng.standard_normal((T, d)) * 10 ** rng.uniform(-9, 0)
+        x_BTD[row] = np.clip(x_BTD[row, copy_T] + noise_TD, low, high)
+    if made.grid:
+        x_BTD = np.minimum(np.floor(x_BTD * made.grid), made.grid - 1) / made.grid
+    return x_BTD
+
+
+def sup_error(made: Construction, x_BTD: np.ndarray) -> float:
+    """The largest |network - target| over inputs, in float64."""
+    with jax.enable_x64(True):
+        got_BO = np.asarray(transformer.apply_batch(made.config, made.params, x_BTD))
+    return float(np.abs(got_BO - made.exact(x_BTD)).max())

@@ -10,8 +10,6 @@ ReLU net (arXiv 2510.06662): h1(t, i) = relu(x_t - i/n), S_j = sum_t h1(t, j),
 h2(j) = relu(S_j) - relu(S_j - 1/n), out = sum_j h2(j), which lies in [max, max + 1/n].
 """
 
-import math
-
 import numpy as np
 
 from infoflow_jax.calculus import targets
@@ -21,12 +19,12 @@ from sweep_jax.checks import require
 
 
 def maximum(T0: int, n: int) -> Construction:
-    """max_t x_t of T0 tokens in [0, 1], one coordinate each and none packed: error at most 1/n."""
+    """max_t x_t of T = T0 tokens in [0, 1], one coordinate each and none packed: error at most 1/n."""
     return _packed(T0, T0, n, 0)
 
 
 def packed(T0: int, E: int, b: int) -> Construction:
-    """max_t x_t of T0 tokens that are multiples of 1/b in [0, 1), through E coordinates.
+    """max_t x_t of T = T0 tokens that are multiples of 1/b in [0, 1), through E coordinates.
 
     On the grid the maximum is exact, so what is left is rounding.
 
@@ -130,14 +128,7 @@ def _decode(ffn: dict[str, np.ndarray], T0: int, E: int, b: int, m: int, units: 
 def decoder_pieces(b: int, m: int) -> int:
     """Linear pieces of the last digit as a function of the code, counted on its graph."""
     ends_R, _ = staircase(b, m)
-    fine = float(b) ** -m
-    knots = np.sort(np.concatenate([[0.0], ends_R - fine, ends_R, [1.0 - fine]]))
-    knots = np.unique(knots)
-    digit = np.rint((knots % float(b) ** (1 - m)) / fine)
-    slope = np.diff(digit) / np.diff(knots)
-    return 1 + int(np.count_nonzero(np.abs(np.diff(slope)) > 1e-6 * np.abs(slope).max()))
-
-
-def exponent(T0: int, E: int) -> float:
-    """T0 d / E - 1 with d = 1: the width is about E eps^-this (the theorem's law)."""
-    return math.fsum([T0 / E, -1.0])
+    end_R = np.rint(ends_R * b**m).astype(int)  # codes as integers
+    code_K = np.unique(np.concatenate([[0], end_R - 1, end_R, [b**m - 1]]))
+    slope = np.diff(code_K % b) / np.diff(code_K)
+    return 1 + int(np.count_nonzero(np.diff(slope)))

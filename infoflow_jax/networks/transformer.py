@@ -6,6 +6,7 @@ no causal mask. Unbatched: one sequence (T, d); batching is the caller's `vmap`,
 parameters and head masks. Parameters fit any T, save that a circle of positions has an end.
 """
 
+import dataclasses
 import functools
 import math
 
@@ -172,8 +173,9 @@ def apply_batch(config: NetworkConfig, params: Params, x_BTD: jax.Array) -> jax.
 
 
 def shapes(config: NetworkConfig) -> Params:
-    """The tree of parameters as `jax.ShapeDtypeStruct`."""
-    return jax.eval_shape(lambda: init(config, jax.random.key(0)))
+    """The tree of parameters as `jax.ShapeDtypeStruct`, of float32 so that x64 need not be on."""
+    plain = dataclasses.replace(config, dtype="float32")
+    return jax.eval_shape(lambda: init(plain, jax.random.key(0)))
 
 
 def parameters(config: NetworkConfig) -> dict[str, int]:

@@ -38,7 +38,9 @@ class NetworkConfig:
     encoder: str = "linear"  # none: the input itself, then zeros
     encoder_widths: tuple[int, ...] = ()  # hidden widths of an mlp
     encoder_kind: str = "relu"
-    positions: str = "none"  # first: one-hot of the first `period`; circle: cos, sin of 2 pi s/period
+    positions: str = (
+        "none"  # first: one-hot of the first `period`; circle: cos, sin of 2 pi s/period
+    )
     period: int = 0
     beta: float = 1.0  # of every score; no parameter
     dtype: str = "float32"

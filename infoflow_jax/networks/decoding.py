@@ -120,9 +120,9 @@ def _decode(ffn: dict[str, np.ndarray], T0: int, E: int, b: int, m: int, units: 
                     weight_U[1::2] += slope_R
                     weight_U[2::2] -= slope_R
             # Every unit relu(x_t - j/b) of token t reads the digit.
-            ffn["kernel_1"][at : at + units, t * b : (t + 1) * b] = (
-                weight_U[:, None] * float(b) ** (i - 1)
-            )
+            ffn["kernel_1"][at : at + units, t * b : (t + 1) * b] = weight_U[:, None] * float(
+                b
+            ) ** (i - 1)
 
 
 def decoder_pieces(b: int, m: int) -> int:

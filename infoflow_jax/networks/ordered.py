@@ -21,9 +21,7 @@ from infoflow_jax.networks.config import NetworkConfig
 from infoflow_jax.networks.construction import Construction, gibbs, zeros
 
 
-def second_largest(
-    a_D: np.ndarray, period: int, beta: float, radius: float = 1.0
-) -> Construction:
+def second_largest(a_D: np.ndarray, period: int, beta: float, radius: float = 1.0) -> Construction:
     """The second largest a^T x_t, with multiplicity, of 2 <= T <= period tokens in [-R, R]^d."""
     a_D = np.asarray(a_D, np.float64)
     d = len(a_D)

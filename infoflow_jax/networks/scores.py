@@ -63,9 +63,7 @@ def retrieval(
         f_BTI = x_BTD @ a_ID.T + ((x_BTD**2).sum(2, keepdims=True) if K else 0.0)
         return f_BTI.min(1).sum(1, keepdims=True)
 
-    square = [
-        minimum("t", dot(x("t"), x("t")) + linear(f"a{i + 1}", x("t"))) for i in range(D)
-    ]
+    square = [minimum("t", dot(x("t"), x("t")) + linear(f"a{i + 1}", x("t"))) for i in range(D)]
     return Construction(
         config=config,
         params=p,

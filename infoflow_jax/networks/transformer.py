@@ -109,7 +109,7 @@ class Layer(nn.Module):
 
 
 class Network(nn.Module):
-    """The whole transformer. `mask_LH` keeps heads: (L, max H), entries beyond a layer's H unused."""
+    """The whole transformer. `mask_LH` keeps heads: (L, max H); entries beyond H are not read."""
 
     config: NetworkConfig
 
@@ -147,6 +147,14 @@ class Network(nn.Module):
         """What the FFN of layer 1 gets at c0, (E,): all that a one-layer network knows."""
         return self.layer[0].mixed(self.encode(x_TD), 1, None)[0]
 
+    def first_terms(self, x_TD: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Each token's score (T, H) and value (T, H, N) at c0 in layer 1: its part of the sums."""
+        x_PE, layer = self.encode(x_TD), self.layer[0]
+        query_HN = jnp.einsum("e,ehn->hn", x_PE[-1], layer.query_EHN)
+        key_THN = jnp.einsum("te,ehn->thn", x_PE[:-1], layer.key_EHN)
+        score_TH = self.config.beta * jnp.einsum("hn,thn->th", query_HN, key_THN)
+        return score_TH, jnp.einsum("te,ehn->thn", x_PE[:-1], layer.value_EHN)
+
     def __call__(self, x_TD: jax.Array, mask_LH: jax.Array | None = None) -> jax.Array:
         """The output (O,) of one sequence (T, d)."""
         return self.readout(self.states(x_TD, mask_LH)[-1])[0]
@@ -168,7 +176,7 @@ def apply(
 
 @functools.partial(jax.jit, static_argnames="config")
 def apply_batch(config: NetworkConfig, params: Params, x_BTD: jax.Array) -> jax.Array:
-    """Outputs (B, O) of sequences (B, T, d), one after another in groups of 32: memory stays low."""
+    """Outputs (B, O) of sequences (B, T, d), in groups of 32 so that memory stays low."""
     return jax.lax.map(lambda x_TD: apply(config, params, x_TD), x_BTD, batch_size=32)
 
 

@@ -16,7 +16,7 @@ def errors(cells: pd.DataFrame) -> Figure:
     """Left, error against the resolution; right, against beta; marks measured, lines the bound.
 
     Args:
-      cells: columns construction, tokens, resolution, beta, error, bound, a row a cell. A construction
+      cells: columns construction, tokens, resolution, beta, error, bound, a row a cell. One
         whose beta varies goes to the right.
 
     Raises:
@@ -32,7 +32,7 @@ def errors(cells: pd.DataFrame) -> Figure:
         _panel(right, cells[seen & ~varied], "beta", "β of the scores")
         left.set(title="feed-forward resolution", ylabel="sup error; line: proven bound")
         right.set(title="sharpness of attention")
-        right.set_ylim(bottom=1e-9)
+        right.set_ylim(1e-7, 10)
     return fig
 
 
@@ -47,4 +47,4 @@ def _panel(axes: Axes, cells: pd.DataFrame, column: str, label: str) -> None:
             axes.plot(line[column], line["error"], _MARKS[mark % 4], label=text, **style)
     axes.set(xlabel=label, xscale="log", yscale="log")
     if len(cells):
-        axes.legend(fontsize=6.5, ncols=2)
+        axes.legend(fontsize=6.5, ncols=2, loc="best")

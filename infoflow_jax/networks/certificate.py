@@ -1,9 +1,9 @@
 """Two inputs that one layer hardly tells apart, and the FFN width that they force.
 
 After arXiv 2510.06662, Lemma 4. F(z) = sum_j a_j act(b_j z + c_j) with |a_j|, |b_jk| <= 1 and a
-1-Lipschitz act has |F(z) - F(z')| <= width * |z - z'|_1. If F is within eps of targets that differ by
-gap, then width >= (gap - 2 eps) / |z - z'|_1; |.|_1 <= sqrt(E) |.|_2 gives the paper's form. Here z
-is all that a one-layer network knows of its input, W_O and residual included.
+1-Lipschitz act has |F(z) - F(z')| <= width * |z - z'|_1. If F is within eps of targets that differ
+by gap, then width >= (gap - 2 eps) / |z - z'|_1; |.|_1 <= sqrt(E) |.|_2 gives the paper's form.
+Here z is all that a one-layer network knows of its input, W_O and residual included.
 """
 
 import dataclasses

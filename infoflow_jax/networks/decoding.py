@@ -19,7 +19,7 @@ from sweep_jax.checks import require
 
 
 def maximum(T0: int, n: int) -> Construction:
-    """max_t x_t of T = T0 tokens in [0, 1], one coordinate each and none packed: error at most 1/n."""
+    """max_t x_t of T = T0 tokens in [0, 1], one coordinate each, none packed: error at most 1/n."""
     return _packed(T0, T0, n, 0)
 
 

@@ -3,8 +3,8 @@
     sum_i max_{s,t} x_s^T A_i x_t,    and min_{s,t} <x_s, x_t> = - max_{s,t} x_s^T (-1) x_t
 
 Slots of a state: x (d), a_1..a_D (d each), q_1..q_D, flag (1 at c0). Layer 1, head i: score
-<A_i x_t, x_s>, value x_s into a_i. FFN: q_i = <A_i x_t, a_i>. Layer 2 at c0, head i: score and value
-q_i - B flag, so that c0 is one more item that never wins.
+<A_i x_t, x_s>, value x_s into a_i. FFN: q_i = <A_i x_t, a_i>. Layer 2 at c0, head i: score and
+value q_i - B flag, so that c0 is one more item that never wins.
 
 Error: a soft maximum of T items is at most ln T / beta below the maximum, twice, the second time
 with c0 as an item too; q through r y a = r ((y + a)^2 - (y - a)^2) / 4 with y = (A_i x)_j / r,

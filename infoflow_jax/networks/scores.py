@@ -1,6 +1,6 @@
 """D-retrieval in one layer and by positions, and sums of fixed positions.
 
-One layer (arXiv 2510.06662): the encoder gives f_1..f_D, head i of c0 takes the soft minimum of f_i.
+One layer (arXiv 2510.06662): the encoder gives f_1..f_D, head i of c0 the soft minimum of f_i.
 By positions (this project): token t <= D serves f_t, so that one head finds all D minima in layer 1
 and one head collects them in layer 2, at E = 2 D + 2; it needs T >= D.
 """
@@ -20,9 +20,9 @@ def retrieval(
 ) -> Construction:
     """sum_i min_t f_i(x_t) in one layer of D heads, tokens in [-R, R]^d.
 
-    f_i = a_i^T x, or with K, <x, x> + a_i^T x through an interpolant of u^2 with K intervals a side,
-    which adds at most d R^2 / (4 K^2) to each. The c0 is no key in layer 1, so the soft minimum is
-    over the T tokens alone.
+    f_i = a_i^T x, or with K, <x, x> + a_i^T x through an interpolant of u^2 with K intervals a
+    side, which adds at most d R^2 / (4 K^2) to each. c0 is no key in layer 1, so the soft minimum
+    is over the T tokens alone.
     """
     a_ID = np.asarray(a_ID, np.float64)
     D, d = a_ID.shape
@@ -81,8 +81,8 @@ def by_positions(a_ID: np.ndarray, beta: float, radius: float = 1.0) -> Construc
     """sum_i min_t a_i^T x_t by two layers of one head, T >= D.
 
     Slots: f + 4 M onehot(position) is split as f (D), served (D), inside, flag. Token t <= D asks
-    with its one-hot, score -f_t, and adds a = the value f to `served` = 4 M onehot: relu(. - 2 M) is
-    2 M + a_t at its own place and 0 elsewhere. Layer 2 averages the D tokens that are inside.
+    with its one-hot, score -f_t, and adds a = the value f to `served` = 4 M onehot: relu(. - 2 M)
+    is 2 M + a_t at its own place and 0 elsewhere. Layer 2 averages the D tokens that are inside.
     Error: ln T / beta a minimum, and the share (T + 1 - D) e^-beta / (D + ...) of 3 M D.
     """
     a_ID = np.asarray(a_ID, np.float64)
@@ -146,8 +146,8 @@ def by_positions(a_ID: np.ndarray, beta: float, radius: float = 1.0) -> Construc
 def positions(d: int, count: int, beta: float, radius: float = 1.0) -> Construction:
     """x(1) + .. + x(count) by one layer of one head: an average over the first positions.
 
-    Error a coordinate: weight p = (T - count) e^-beta / (count + ...) goes to other tokens and moves
-    count times the mean by at most 2 R count p.
+    Error a coordinate: weight p = (T - count) e^-beta / (count + ...) goes to other tokens and
+    moves count times the mean by at most 2 R count p.
     """
     config = NetworkConfig(
         d=d,

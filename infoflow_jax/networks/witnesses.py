@@ -1,7 +1,7 @@
 """Lower bounds on the FFN of a given one-layer network: a search for `certificate.Certificate`s.
 
-All inputs of a family are enumerated: some tokens are fixed, each free one takes G values of its own
-band. c0 gets, of each head, sum lambda v / sum lambda; the sums of two inputs are compared by a
+All inputs of a family are enumerated: some tokens are fixed, each free one takes G values of its
+own band. c0 gets, of each head, sum lambda v / sum lambda; the sums of two inputs are compared by a
 KD-tree. Where the extreme free token decides the target, tokens on which two inputs agree are
 replaced by one filler, which leaves the difference of the sums alone and makes the first
 disagreement decide. Every certificate is run and evaluated again; what the search believes does not
@@ -141,9 +141,9 @@ def pair_family(config: NetworkConfig, params: Params, free: int, choices: int) 
     """Theorem 1: min pairwise inner product of T = free + H + 1 tokens on the unit circle.
 
     An arc of 120 degrees has H + 1 sectors, so one without any head's heaviest token y. b stands
-    opposite its middle; the free tokens lie in the sector, in bands of their offset from its middle,
-    so <b, .> of the least offset is the minimum: every y is farther from the middle, and two tokens
-    of the arc have an inner product of at least -1/2.
+    opposite its middle; the free tokens lie in the sector, in bands of their offset from its
+    middle, so <b, .> of the least offset is the minimum: every y is farther from the middle, and
+    two tokens of the arc have an inner product of at least -1/2.
     """
     _check(config, 2, free, choices)
     heads, arc = config.heads[0], 2 * math.pi / 3

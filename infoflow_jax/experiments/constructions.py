@@ -155,5 +155,5 @@ def _worst(frame: pd.DataFrame) -> pd.DataFrame:
     share = frame.assign(share=frame["error"] / np.maximum(frame["bound"], ROUNDING))
     columns = ["error_K2", "error_beta", "share"]
     found = share.groupby(["construction", "tokens"], sort=False)[columns].agg(["min", "max"])
-    found.columns = [f"{name} {what}" for name, what in found.columns]
+    found.columns = [f"{column} {what}" for column in columns for what in ("min", "max")]
     return found.reset_index().sort_values(["construction", "tokens"])

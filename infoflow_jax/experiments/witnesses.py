@@ -189,12 +189,14 @@ def _growth(frame: pd.DataFrame) -> pd.DataFrame:
     pigeonhole's factor is G^(1 / (H (N + 1))). A typical nearest pair is at twice that exponent.
     """
     rows = []
-    for (theorem, heads, width), part in frame.groupby(["theorem", "heads", "head_width"]):
+    for _, part in frame.groupby(["theorem", "heads", "head_width"]):
+        first = part.iloc[0]
+        heads, width = int(first["heads"]), int(first["head_width"])
         median = part.groupby("free")["width"].median()
         if len(median) < 2:
             continue
         slope = np.polyfit(median.index, np.log(median), 1)[0]
-        counted = float(part["choices"].iloc[0]) ** (1 / (heads * (width + 1)))
-        rows.append((theorem, heads, width, math.exp(slope), counted, median.iloc[-1]))
+        counted = float(first["choices"]) ** (1 / (heads * (width + 1)))
+        rows.append((first["theorem"], heads, width, math.exp(slope), counted, median.iloc[-1]))
     names = ["theorem", "heads", "head_width", "factor", "pigeonhole", "width at most tokens"]
     return pd.DataFrame(rows, columns=names)

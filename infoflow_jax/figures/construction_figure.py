@@ -1,5 +1,7 @@
 """The figure of the explicit networks: errors and bounds. Not a place for statistics."""
 
+from typing import Any
+
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
@@ -42,7 +44,7 @@ def _panel(axes: Axes, cells: pd.DataFrame, column: str, label: str) -> None:
         for mark, (tokens, line) in enumerate(part.groupby("tokens")):
             line = line.sort_values(column)
             axes.plot(line[column], line["bound"], color=colour, lw=0.8, alpha=0.7)
-            style = {"color": colour, "ms": 4.5, "ls": "none", "mfc": "white"}
+            style: Any = {"color": colour, "ms": 4.5, "ls": "none", "mfc": "white"}
             text = f"{name}, T={tokens}" if mark == 0 else f"T={tokens}"
             axes.plot(line[column], line["error"], _MARKS[mark % 4], label=text, **style)
     axes.set(xlabel=label, xscale="log", yscale="log")

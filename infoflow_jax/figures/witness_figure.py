@@ -35,17 +35,18 @@ def growth(cells: pd.DataFrame) -> Figure:
             axes.set(title=_TITLES[name], yscale="log", xlabel="free tokens")
             if name == "packing":
                 axes.set(xscale="log", xlabel="base b = 1/ε")
-            for place, (key, line) in enumerate(part.groupby(["heads", "head_width"])):
+            for place, (_, line) in enumerate(part.groupby(["heads", "head_width"])):
+                heads, width = (int(line[column].iloc[0]) for column in ("heads", "head_width"))
                 colour = _COLOURS[place % len(_COLOURS)]
                 if name == "packing":
                     line = line.sort_values("choices")
-                    text = f"{line['free'].iloc[0]} numbers in {key[0]}"
+                    text = f"{line['free'].iloc[0]} numbers in {heads}"
                     axes.plot(line["choices"], line["width_0"], "o-", color=colour, label=text)
                     axes.plot(line["choices"], line["hidden"], ":", color=GREY)
                     continue
                 median = line.groupby("free")["width"].median()
                 axes.plot(line["free"], line["width"], "o", color=colour, ms=2.5, alpha=0.5)
-                text = f"{key[0]} heads of {key[1]}" if key[0] > 1 else f"1 head of {key[1]}"
+                text = f"{heads} heads of {width}" if heads > 1 else f"1 head of {width}"
                 axes.plot(median.index, median, color=colour, label=text)
             axes.legend(fontsize=7)
         fig.axes[0].set_ylabel("certified FFN width")

@@ -70,7 +70,8 @@ def draw(made: Construction, rng: np.random.Generator, B: int, T: int) -> np.nda
     """Inputs (B, T, d) to try a construction on; every second one has near ties.
 
     Those are copies of three tokens, each moved by noise whose size is drawn in logs from 1e-9 to
-    1, as soft minima are worst where values differ by about 1/beta.
+    1, and T equal tokens of which one is moved, by 1e-5 to 1: soft minima are worst where values
+    differ by about 1/beta, and where many are equal.
 
     Raises:
       ValueError: T is more than the construction takes.
@@ -82,6 +83,10 @@ def draw(made: Construction, rng: np.random.Generator, B: int, T: int) -> np.nda
     for row in range(1, B, 2):
         copy_T = rng.integers(min(3, T), size=T)
         noise_TD = rng.standard_normal((T, d)) * 10 ** rng.uniform(-9, 0)
+        if row % 4 == 3:
+            copy_T[:] = 0
+            noise_TD[1:] = 0
+            noise_TD[0] *= 10 ** rng.uniform(-5, 0) / np.abs(noise_TD[0]).max()
         x_BTD[row] = np.clip(x_BTD[row, copy_T] + noise_TD, low, high)
     if made.grid:
         x_BTD = np.minimum(np.floor(x_BTD * made.grid), made.grid - 1) / made.grid

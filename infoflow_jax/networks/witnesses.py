@@ -105,7 +105,8 @@ def search(config: NetworkConfig, params: Params, family: Family) -> Certificate
     code_XC = codes(config, params, family, ratio=not replace)
     near = min(_NEIGHBOURS + 1, len(code_XC))
     distance_XK, other_XK = cKDTree(code_XC).query(code_XC, k=near)
-    here, there = np.repeat(np.arange(len(code_XC)), near), other_XK.ravel()
+    distance, there = np.ravel(distance_XK), np.ravel(other_XK)
+    here = np.repeat(np.arange(len(code_XC)), near)
     digit_XM = np.stack(np.unravel_index(np.arange(G**M), (G,) * M), axis=1)
     rank_XM = family.rank_MG[np.arange(M), digit_XM]
     if replace:
@@ -115,7 +116,7 @@ def search(config: NetworkConfig, params: Params, family: Family) -> Certificate
         gap = np.abs(rank_XM[here][rows, first] - rank_XM[there][rows, first])
     else:
         gap = np.abs(rank_XM[here].max(1) - rank_XM[there].max(1))
-    score = gap / (distance_XK.ravel() + 1e-14)
+    score = gap / (distance + 1e-14)
     best = np.argsort(-score, kind="stable")[: 2 * _TRIED : 2]  # most pairs stand there twice
     best = best[score[best] > 0]
     require(len(best) > 0, "family", len(code_XC), "a near pair of inputs whose targets differ")

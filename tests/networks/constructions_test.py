@@ -64,6 +64,15 @@ def test_the_second_largest_near_a_tie_of_the_first_two(gap):
         draw(made, np.random.default_rng(0), 2, T + 1)
 
 
+def test_the_second_largest_is_worst_where_one_leads_all_others_that_are_equal():
+    beta, T = 1e3, 128
+    made = ordered.second_largest(np.ones(1), T, beta)
+    x_BTD = np.zeros((64, T, 1))
+    x_BTD[:, 5, 0] = np.linspace(0, 20, 64) / beta
+    error = sup_error(made, x_BTD)
+    assert 2 * np.log(T) / beta < error <= made.bound(T)  # so no 1.5 ln T / beta in sup norm
+
+
 def test_one_head_and_positions_find_more_minima_than_heads():
     a_ID = np.random.default_rng(4).standard_normal((8, 3))
     made = scores.by_positions(a_ID, 100.0)

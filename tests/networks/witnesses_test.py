@@ -8,7 +8,7 @@ import pytest
 
 from infoflow_jax.calculus import targets
 from infoflow_jax.calculus.meaning import evaluate
-from infoflow_jax.networks import decoding, transformer, witnesses
+from infoflow_jax.networks import decoding, scores, transformer, witnesses
 from infoflow_jax.networks.certificate import Certificate, certify
 from infoflow_jax.networks.config import NetworkConfig
 from tests.networks import reference
@@ -117,6 +117,19 @@ def test_no_ffn_within_the_weights_contradicts_its_certificate():
         one, other = (np.maximum(z @ b_EF + c_F, 0) @ a_F for z in (z_E, other_E))
         eps = max(0.0, (found.gap - abs(one - other)) / 2)  # no offset errs by less on both
         assert found.width(eps) <= width + 1e-9
+
+
+def test_a_constructed_sharp_head_is_certified_too_and_weights_do_not_overflow():
+    made = scores.retrieval(np.array([[-1.0]]), 40.0)  # weighs the largest number most
+    found = witnesses.search(
+        made.config, made.params, witnesses.kth_family(made.config, made.params, 3, 6, 3)
+    )
+    assert found.width(0.0) > 1e4  # two tokens at 1 leave e^-40 x of any other
+    steep = dataclasses.replace(made.config, beta=1e5)
+    code_XC = witnesses.codes(
+        steep, made.params, witnesses.kth_family(steep, made.params, 3, 6, 3), True
+    )
+    assert np.isfinite(code_XC).all()
 
 
 def test_what_cannot_be_certified_is_refused():

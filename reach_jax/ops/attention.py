@@ -24,14 +24,16 @@ def attend(
       scale: of the scores; None is N^-1/2.
 
     Returns:
-      The heads' outputs, (T, H, N), in v's dtype; scores and softmax in float32.
+      The heads' outputs, (T, H, N), in v's dtype; scores and softmax in float32, or in float64 of
+      float64 queries.
     """
     T, H, N = q_THN.shape
     K = k_SKN.shape[1]
     q_TKGN = q_THN.reshape(T, K, H // K, N)
+    dtype = jnp.float64 if q_THN.dtype == jnp.float64 else jnp.float32
     scores_KGTS = jnp.einsum(
-        "tkgn,skn->kgts", q_TKGN, k_SKN, preferred_element_type=jnp.float32
-    ) * jnp.float32(N**-0.5 if scale is None else scale)
-    scores_KGTS = jnp.where(mask_TS[None, None], scores_KGTS, jnp.float32(_HIDDEN))
+        "tkgn,skn->kgts", q_TKGN, k_SKN, preferred_element_type=dtype
+    ) * jnp.asarray(N**-0.5 if scale is None else scale, dtype)
+    scores_KGTS = jnp.where(mask_TS[None, None], scores_KGTS, jnp.asarray(_HIDDEN, dtype))
     weights_KGTS = jax.nn.softmax(scores_KGTS, axis=-1).astype(v_SKN.dtype)
     return jnp.einsum("kgts,skn->tkgn", weights_KGTS, v_SKN).reshape(T, H, N)

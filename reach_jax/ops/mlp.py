@@ -7,6 +7,8 @@ import jax
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "silu": jax.nn.silu,
+    "relu": jax.nn.relu,
+    "identity": lambda up_TF: up_TF,  # with a gate: the bilinear block
     "gelu": functools.partial(jax.nn.gelu, approximate=False),
     "gelu_tanh": functools.partial(jax.nn.gelu, approximate=True),
 }

@@ -48,12 +48,14 @@ def test_no_rotation_is_the_identity():
     np.testing.assert_array_equal(rope.rotate(x_THN, *phases), x_THN)
 
 
-@pytest.mark.parametrize("name", ["silu", "gelu", "gelu_tanh"])
+@pytest.mark.parametrize("name", ["silu", "gelu", "gelu_tanh", "relu", "identity"])
 def test_activations_equal_their_definitions(name):
     x = np.linspace(-6, 6, 12001)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
     want = {
         "silu": x / (1 + np.exp(-x)),
+        "relu": np.where(x > 0, x, 0),
+        "identity": x,
         "gelu": np.array([v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in x]),
         "gelu_tanh": 0.5 * x * (1 + np.tanh(inner)),
     }

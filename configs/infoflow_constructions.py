@@ -4,7 +4,7 @@ Paper:    InfoFlow (arXiv 2605.17930), Theorems 1 to 3, and arXiv 2510.06662; th
           proofs of their bounds are in infoflow_jax/networks.
 Command:  python launch.py --config=configs/infoflow_constructions.py
           python launch.py --config=configs/infoflow_constructions.py:smoke  # seconds
-Expected: a few minutes on 2 CPU cores. No error above its bound; for the pairwise minimum error K^2
+Expected: two minutes on 2 CPU cores. No error above its bound; for the pairwise minimum error K^2
           is the same for T = 8, 32 and 128 (docs/results/infoflow_constructions.md).
 """
 

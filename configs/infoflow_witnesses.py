@@ -4,8 +4,8 @@ Paper:    InfoFlow (arXiv 2605.17930), lower bounds of Theorems 1 and 2, the pac
           arXiv 2510.06662, Lemma 4. The search is infoflow_jax/networks/witnesses.py.
 Command:  python launch.py --config=configs/infoflow_witnesses.py
           python launch.py --config=configs/infoflow_witnesses.py:smoke  # seconds
-Expected: some minutes on 2 CPU cores. Widths grow exponentially with the number of free tokens, the
-          slower the more numbers c0 is given (docs/results/infoflow_witnesses.md).
+Expected: 4 to 8 minutes on 2 CPU cores. Widths grow exponentially with the number of free
+          tokens, the slower the more numbers c0 is given (docs/results/infoflow_witnesses.md).
 """
 
 from collections.abc import Callable

@@ -29,7 +29,7 @@ class Construction:
       grid: tokens are multiples of 1/grid; 0 if any number will do.
       bound: T -> proven bound of the sup error, rounding left out.
       law: the FFN's hidden width that the theorem's count gives, for comparison.
-      longest: the largest T, None if any.
+      shortest, longest: the T that it takes; None is any.
     """
 
     config: NetworkConfig
@@ -42,6 +42,7 @@ class Construction:
     bound: Callable[[int], float]
     law: float
     grid: int = 0
+    shortest: int = 1
     longest: int | None = None
 
 
@@ -74,10 +75,11 @@ def draw(made: Construction, rng: np.random.Generator, B: int, T: int) -> np.nda
     differ by about 1/beta, and where many are equal.
 
     Raises:
-      ValueError: T is more than the construction takes.
+      ValueError: the construction does not take T tokens.
     """
     limit = made.longest or T
-    require(1 <= T <= limit, "T", T, f"an integer in 1..{limit}")
+    expected = f"an integer in {made.shortest}..{limit}"
+    require(made.shortest <= T <= limit, "T", T, expected)
     d, low, high = made.config.d, made.low, made.high
     x_BTD = rng.uniform(low, high, (B, T, d))
     for row in range(1, B, 2):

@@ -84,6 +84,7 @@ def _packed(T0: int, E: int, b: int, grid: int) -> Construction:
         bound=lambda T: 0.0 if grid else 1 / b,
         law=float(E) * float(b) ** (T0 / E - 1),
         grid=grid,
+        shortest=T0,  # the mean is taken times T0
         longest=T0,
     )
 

@@ -83,5 +83,6 @@ def second_largest(a_D: np.ndarray, period: int, beta: float, radius: float = 1.
         high=radius,
         bound=bound,
         law=12.0,
+        shortest=2,
         longest=period,
     )

@@ -140,6 +140,7 @@ def by_positions(a_ID: np.ndarray, beta: float, radius: float = 1.0) -> Construc
         high=radius,
         bound=bound,
         law=float(D + 2),
+        shortest=D,
     )
 
 
@@ -186,4 +187,5 @@ def positions(d: int, count: int, beta: float, radius: float = 1.0) -> Construct
         high=radius,
         bound=bound,
         law=0.0,
+        shortest=count,
     )

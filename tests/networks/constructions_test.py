@@ -102,6 +102,7 @@ def test_what_cannot_be_built_is_refused():
         lambda: pairs.pairmin(3, 4, 1.0, kind="gelu"),
         lambda: decoding.packed(4, 5, 2),
         lambda: decoding.packed(9, 1, 16),
+        lambda: draw(decoding.packed(4, 2, 2), np.random.default_rng(0), 2, 3),
         lambda: constructions.named("none", 8, 4, 1.0, 0),
     ):
         with pytest.raises(ValueError, match="expected"):

@@ -98,14 +98,16 @@ def test_what_a_one_layer_network_knows_is_what_its_readout_gets():
 
 
 def test_fresh_parameters_have_their_count_and_seeds_can_be_mapped():
-    keys = jax.random.split(jax.random.key(0), 3)
-    many = jax.vmap(lambda key: transformer.init(BASE, key))(keys)
     counts = transformer.parameters(BASE)
-    assert sum(counts.values()) == sum(leaf[0].size for leaf in jax.tree.leaves(many))
     assert counts["ffn"] == (10 * 7 + 7 + 7 * 10 + 10) + (10 * 6 + 6 + 6 * 5 + 5 + 5 * 10 + 10)
     assert counts["attention"] == 10 + (2 + 3) * 4 * 10 * 4
-    x_TD = jnp.zeros((4, 3))
-    assert jax.vmap(lambda p: transformer.apply(BASE, p, x_TD))(many).shape == (3, 2)
+    config = CONFIGS["companion"]
+    keys = jax.random.split(jax.random.key(0), 3)
+    many = jax.vmap(lambda key: transformer.init(config, key))(keys)
+    counts = transformer.parameters(config)
+    assert sum(counts.values()) == sum(leaf[0].size for leaf in jax.tree.leaves(many))
+    out_BO = jax.vmap(lambda p: transformer.apply(config, p, jnp.ones((4, 4))))(many)
+    assert len(set(np.asarray(out_BO)[:, 0].tolist())) == 3
 
 
 @pytest.mark.parametrize(

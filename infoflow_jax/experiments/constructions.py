@@ -6,7 +6,6 @@ over drawn inputs is a lower bound of the true one, so only an error above the b
 """
 
 import dataclasses
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,13 +17,12 @@ from infoflow_jax.figures import construction_figure
 from infoflow_jax.networks import transformer
 from infoflow_jax.networks.construction import draw, sup_error
 from infoflow_jax.networks.constructions import BUILDERS, named
-from sweep_jax import drawing, progress, provenance
-from sweep_jax.cells import Cell, shard
+from sweep_jax import drawing, provenance, serial
+from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
-from sweep_jax.stop import Stopped
-from sweep_jax.store import Result, table, write_table
+from sweep_jax.store import table, write_table
 
 EXCLUDED = ("axes",)
 ROUNDING = 1e-9  # of float64 in these networks: a bound leaves it out
@@ -87,17 +85,7 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     Raises:
       Stopped: between two cells, when asked to.
     """
-    mine = shard(cells, context.shard)
-    origin, pending = provenance.collect(), context.store.pending(mine)
-    with progress.bar(len(mine), "measuring", "cells", initial=len(mine) - len(pending)) as bar:
-        for cell in pending:
-            if context.stop.requested:
-                raise Stopped(f"stopped; {len(pending)} cells were pending")
-            began = time.perf_counter()
-            metrics = _measure(cell)
-            result = Result("ok", metrics, 0.0, round(time.perf_counter() - began, 3))
-            context.store.write(cell, result, origin)
-            bar.update(1)
+    serial.run(cells, context, "measuring", _measure)
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:

@@ -7,7 +7,6 @@ speak of all heads.
 
 import dataclasses
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,13 +18,12 @@ from ml_collections import ConfigDict
 from infoflow_jax.figures import witness_figure
 from infoflow_jax.networks import decoding, transformer, witnesses
 from infoflow_jax.networks.config import NetworkConfig, Params
-from sweep_jax import drawing, progress, provenance
-from sweep_jax.cells import Cell, shard
+from sweep_jax import drawing, provenance, serial
+from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
-from sweep_jax.stop import Stopped
-from sweep_jax.store import Result, table, write_table
+from sweep_jax.store import table, write_table
 
 EXCLUDED = ("axes",)
 THEOREMS = ("pairs", "kth", "packing")
@@ -96,17 +94,7 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     Raises:
       Stopped: between two cells, when asked to.
     """
-    mine = shard(cells, context.shard)
-    origin, pending = provenance.collect(), context.store.pending(mine)
-    with progress.bar(len(mine), "searching", "cells", initial=len(mine) - len(pending)) as bar:
-        for cell in pending:
-            if context.stop.requested:
-                raise Stopped(f"stopped; {len(pending)} cells were pending")
-            began = time.perf_counter()
-            metrics = _measure(cell)
-            result = Result("ok", metrics, 0.0, round(time.perf_counter() - began, 3))
-            context.store.write(cell, result, origin)
-            bar.update(1)
+    serial.run(cells, context, "searching", _measure)
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:

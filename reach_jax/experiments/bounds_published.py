@@ -6,7 +6,6 @@ of its own and loads no model.
 """
 
 import dataclasses
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,11 +28,10 @@ from reach_jax.experiments.published_constants import (
     Model,
     NotebookModel,
 )
-from sweep_jax import provenance
-from sweep_jax.cells import Cell, shard
+from sweep_jax import serial
+from sweep_jax.cells import Cell
 from sweep_jax.checks import require
 from sweep_jax.experiment import Context
-from sweep_jax.store import Result
 
 EXCLUDED = ("axes",)
 _BY_NAME: dict[str, Model | NotebookModel] = {m.name: m for m in (*MODELS, *NOTEBOOK)}
@@ -56,14 +54,16 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
 
 
 def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
-    """Computes the bounds of the models that are missing."""
-    origin = provenance.collect()
-    for cell in context.store.pending(shard(cells, context.shard)):
-        start = time.perf_counter()
-        metrics = _metrics(_BY_NAME[cell.config["cell"]["model"]], config.bounds)
-        # Op by op, with no program of its own: there is no compilation to set apart.
-        result = Result("ok", metrics, 0.0, time.perf_counter() - start)
-        context.store.write(cell, result, origin)
+    """Computes the bounds of the models that are missing.
+
+    Raises:
+      Stopped: on request, between two models.
+    """
+
+    def measure(cell: Cell) -> dict[str, Any]:
+        return _metrics(_BY_NAME[cell.config["cell"]["model"]], config.bounds)
+
+    serial.run(cells, context, "computing", measure)
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:

@@ -9,7 +9,6 @@ float64. Not a statement about trained layers.
 import dataclasses
 import functools
 import math
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,12 +22,10 @@ from reach_jax.analysis.wasserstein import wasserstein
 from reach_jax.bounds.lipschitz import ln_attention_lipschitz
 from reach_jax.experiments import meanfield_report
 from reach_jax.ops import measure
-from sweep_jax import progress, provenance
-from sweep_jax.cells import Cell, shard
+from sweep_jax import serial
+from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
-from sweep_jax.stop import Stopped
-from sweep_jax.store import Result
 
 EXCLUDED = ("axes",)
 ORDERS = (1, 2)  # q
@@ -131,18 +128,8 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     Raises:
       Stopped: on request, between two cells.
     """
-    mine, origin = shard(cells, context.shard), provenance.collect()
-    pending = context.store.pending(mine)
-    with progress.bar(len(mine), "measuring", "cells", initial=len(mine) - len(pending)) as bar:
-        for cell in pending:
-            if context.stop.requested:
-                raise Stopped("stopped between two cells; run the same command again to resume")
-            began = time.perf_counter()
-            with jax.enable_x64(True):
-                metrics = _measure(settings(cell))
-            result = Result("ok", metrics, 0.0, round(time.perf_counter() - began, 3))
-            context.store.write(cell, result, origin)
-            bar.update(1)
+    with jax.enable_x64(True):
+        serial.run(cells, context, "measuring", lambda cell: _measure(settings(cell)))
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:

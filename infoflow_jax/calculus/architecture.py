@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from sweep_jax.checks import require
 
+LARGEST, LAYERS = 2**20, 64  # beyond these a plan says nothing new and takes for ever
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -30,11 +32,14 @@ class Architecture:
     baseline: float = 1.0
 
     def __post_init__(self) -> None:
-        ok = len(self.heads) >= 1 and all(isinstance(h, int) and h >= 1 for h in self.heads)
-        require(ok, "heads", self.heads, "at least one layer, and an integer >= 1 for each")
+        ok = 1 <= len(self.heads) <= LAYERS
+        ok = ok and all(isinstance(h, int) and 1 <= h <= LARGEST for h in self.heads)
+        expected = f"1 to {LAYERS} layers, and an integer in 1..{LARGEST} for each"
+        require(ok, "heads", self.heads, expected)
         for name in ("width", "d", "tokens"):
             value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, name, value, "an integer >= 1")
+            ok = isinstance(value, int) and 1 <= value <= LARGEST
+            require(ok, name, value, f"an integer in 1..{LARGEST}")
         for h in self.heads:
             require(self.width % h == 0, "width", self.width, f"a multiple of its {h} heads")
         finite = math.isfinite(self.baseline) and self.baseline > 0

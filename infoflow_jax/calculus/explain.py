@@ -45,7 +45,8 @@ def _why(setting: Setting, plan: Schedule, node: Node) -> str:
         end = (
             f"there are {layers}" if last == layers else f"tokens are of use in {last} of {layers}"
         )
-        return f"needs {first} layers, one after the other, and {end}"
+        before = "a layer before" if first == 1 else f"{first} layers, one after the other"
+        return f"needs {before}, and {end}"
     waits = [name for name in node.deps if name in plan.unplaced]
     if waits:
         return f"needs {', '.join(waits)} first"
@@ -57,24 +58,27 @@ def lower_law(architecture: Architecture, measures: Measures) -> list[Law]:
     """What is known to be needed by one layer, if a published law speaks of such a target."""
     a = architecture
     h, n = a.heads[0], a.head_widths[0]
-    least = a.baseline
     if measures.each is not None:
         return []  # of Match3 there is one, m p H >= c T / log log T, with a constant not known
     if measures.order >= 2:
         exponent = float(costs.pair_lower_exponent(a.tokens, h, n))
-        return [Law("Theorem 1 (stated for the least inner product)", max(least, exponent), True)]
-    if measures.comparison_depth >= 2 and h == 1 and _excludes(measures):
-        exponent = float(costs.kth_lower_exponent(a.tokens, measures.dimension, n))
-        return [Law("Theorem 2, by counting", max(least, exponent), True)]
+        return [Law("Theorem 1 (stated for the least inner product)", exponent, True)]
+    if h == 1 and (k := _peeled(measures)) >= 2:
+        exponent = float(costs.kth_lower_exponent(a.tokens, k, n))
+        return [Law("Theorem 2, by counting", exponent, True)]
     if measures.comparison_depth == 1 and measures.dimension > h:
         exponent = float(costs.head_shortage_exponent(a.tokens, h, measures.dimension, n))
-        return [Law("head shortage", max(least, exponent), True)]
+        return [Law("head shortage", exponent, True)]
     return []
 
 
-def _excludes(measures: Measures) -> bool:
-    found = (node.expression for node in measures.comparisons)
-    return any(isinstance(e, Reduce) and e.exclude for e in found)
+def _peeled(measures: Measures) -> int:
+    """The k of a k-th largest: one score, each maximum without those before it; else 0."""
+    found = [e for e in (n.expression for n in measures.comparisons) if isinstance(e, Reduce)]
+    found.sort(key=lambda e: len(e.exclude))
+    same = len({(e.over, e.score, e.op.removeprefix("arg")) for e in found}) == 1
+    chain = [len(e.exclude) for e in found] == list(range(len(found)))
+    return len(found) if same and chain else 0
 
 
 def notes(architecture: Architecture, setting: Setting, plan: Schedule) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def weight_shapes(target: Target, d: int) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every weight that a target names, in order of appearance.
 
     Raises:
-      ValueError: one name stands for a vector and for a matrix.
+      ValueError: one name stands for a vector and for a matrix, or a coordinate is beyond d.
     """
     shapes: dict[str, tuple[int, ...]] = {}
 
@@ -49,6 +49,8 @@ def weight_shapes(target: Target, d: int) -> dict[str, tuple[int, ...]]:
             shape = (d,) if isinstance(expression, Linear) else (d, d)
             known = shapes.setdefault(expression.weight, shape)
             require(known == shape, f"weight {expression.weight}", shape, f"shape {known}")
+        if isinstance(expression, Part):
+            require(expression.place <= d, "part", expression.place, f"at most d = {d}")
         for child in children(expression):
             visit(child)
 

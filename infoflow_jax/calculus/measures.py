@@ -7,6 +7,7 @@ and the depth the longest chain of dependencies (definitions of this project, af
 counts in the depth and in nothing else. Not a plan: which head does what is not decided here.
 """
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -106,10 +107,22 @@ class Measures:
         require(ok, "T", tokens, "an integer >= 1")
         return sum(tokens ** (1 + node.f) for node in self.comparisons)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _levels(self) -> dict[tuple[str, bool], int]:
+        found: dict[tuple[str, bool], int] = {}
+        for node in self.nodes:  # dependencies first
+            for only in (False, True):
+                before = max((found[name, only] for name in node.deps), default=0)
+                found[node.name, only] = before + int(node.kind == "compare" or not only)
+        return found
+
     def level(self, node: Node, compares_only: bool = False) -> int:
         """Length of the longest chain that ends in a node."""
-        own = int(node.kind == "compare" or not compares_only)
-        return own + max((self.level(self.node(n), compares_only) for n in node.deps), default=0)
+        return self._levels[node.name, compares_only]
 
     @property
     def depth(self) -> int:
@@ -135,7 +148,7 @@ class Measures:
 
     def node(self, name: str) -> Node:
         """The node of that name."""
-        return next(node for node in self.nodes if node.name == name)
+        return self._by_name[name]
 
     def require_length(self, tokens: int) -> None:
         """Refuses a sequence that is too short: T below the order, an exclusion or a position.
@@ -149,6 +162,8 @@ class Measures:
 
 def measure(target: Target) -> Measures:
     """The nodes of a target, dependencies first.
+
+    Two nodes are one if they are written alike, the name of the bound index included.
 
     Raises:
       ValueError: the target is not well formed.
@@ -201,7 +216,8 @@ class _Collector:
         if isinstance(expression, Token):
             return str(expression).replace('"', "")
         stem = f"{expression.op}_{expression.over}"
-        return f"{stem}{1 + sum(node.name.startswith(stem) for node in self.nodes)}"
+        taken = {node.name for node in self.nodes} | set(self.definitions)
+        return next(f"{stem}{i}" for i in itertools.count(1) if f"{stem}{i}" not in taken)
 
 
 def _is_scalar(expression: Expression) -> bool:

@@ -27,7 +27,7 @@ class Prediction:
 
     Attributes:
       feasible: whether every node has a host.
-      exponent: e of parameters ~ eps^-e: of the schedule, or of the cheapest law that is left.
+      exponent: e of parameters ~ eps^-e: of the schedule, or of the cheapest way that is left.
       laws: every law that was compared, by name, exponent and whether it is a lower bound.
       schedule: complete, or as many nodes as fit.
       knows: what c0, every token and the special tokens know after each layer, by that schedule.
@@ -46,6 +46,11 @@ class Prediction:
     reasons: tuple[Reason, ...]
     notes: tuple[str, ...]
     published: bool
+
+    @property
+    def at_least(self) -> float | None:
+        """The greatest exponent that a law bounds from below; None if none speaks of this."""
+        return max((law.exponent for law in self.laws if law.lower), default=None)
 
     def efficient(self, baseline: float) -> bool:
         """Whether it costs no more than a single comparison does."""
@@ -86,7 +91,7 @@ def predict(architecture: Architecture, target: Target, rules: Rules | None = No
     laws = _laws(architecture, setting, plan)
     return Prediction(
         feasible,
-        min(law.exponent for law in laws),
+        min(law.exponent for law in laws if not law.lower),
         laws,
         plan,
         knowledge(setting, plan),

@@ -115,6 +115,7 @@ class Shipped:
     what: str
 
 
+MOST = 64  # D: far more than any network here is asked for
 SHIPPED = {
     "single": Shipped(single, False, "max_t f(x_t)"),
     "retrieval": Shipped(retrieval, True, "D-retrieval"),
@@ -137,7 +138,7 @@ def named(name: str, D: int) -> Target:
       ValueError: an unknown name, or D < 1.
     """
     require(name in SHIPPED, "target", name, f"one of {list(SHIPPED)}")
-    require(D >= 1, "D", D, "an integer >= 1")
+    require(1 <= D <= MOST, "D", D, f"an integer in 1..{MOST}")
     return SHIPPED[name].build(D)
 
 

@@ -20,6 +20,8 @@ WORDS: dict[str, Callable[..., Any]] = {
     )
 }
 
+LONGEST = 20_000  # characters
+
 
 def parse(text: str) -> Target:
     """The target that a text describes; it is not validated.
@@ -28,6 +30,14 @@ def parse(text: str) -> Target:
       ValueError: a syntax error, a word that is not of the language, a name defined twice, or no
         output; the message shows the part.
     """
+    require(len(text) <= LONGEST, "target", f"{text[:40]}...", f"at most {LONGEST} characters")
+    try:
+        return _parse(text)
+    except RecursionError:
+        raise ValueError(f"target = {text[:40]!r}...: expected less deep nesting") from None
+
+
+def _parse(text: str) -> Target:
     try:
         lines = ast.parse(text.strip()).body
     except SyntaxError as error:

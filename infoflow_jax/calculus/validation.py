@@ -4,6 +4,7 @@ Types (scalar, vector, index), bound indices, known and acyclic definitions. Not
 sequence too short for a target is refused where it is evaluated or planned for.
 """
 
+import math
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -66,6 +67,8 @@ def reasons(target: Target) -> tuple[Reason, ...]:
     kinds: dict[str, str] = {}
     for name in order:
         kinds[name] = _kind(defined[name], name, (), kinds, found)
+    if target.each is not None and not _is_name(target.each):
+        return (Reason("output", f"is read at each {target.each!r}, expected an index"),)
     bound = () if target.each is None else (target.each,)
     kind = _kind(target.output, "output", bound, kinds, found)
     if kind == "index":
@@ -122,9 +125,13 @@ def _kind(
     match expression:
         case Var(name=name):
             return "index" if name in bound else wrong(f"index {name!r} is unbound")
-        case Shift(of=name):
+        case Shift(of=name, by=by):
+            if not _is_integer(by):
+                return wrong(f"a shift by {by!r}, expected an integer")
             return "index" if name in bound else wrong(f"index {name!r} is unbound")
         case Fixed(place=position):
+            if not _is_integer(position):
+                return wrong(f"position {position!r}, expected an integer")
             return "index" if position != 0 else wrong("position 0; the first is 1, the last -1")
         case Ref(name=name):
             return kinds[name]
@@ -134,17 +141,21 @@ def _kind(
         case Dot(left=left, right=right) | Bilinear(left=left, right=right):
             expect(left, "vector")
             expect(right, "vector")
-            return "scalar"
+            return _weighs(expression) or wrong("expected the name of a weight")
         case Linear(term=term) | Norm(term=term):
             expect(term, "vector")
-            return "scalar"
+            return _weighs(expression) or wrong("expected the name of a weight")
         case Part(term=term, place=coordinate):
             expect(term, "vector")
-            return "scalar" if coordinate >= 1 else wrong("coordinates are counted from 1")
+            ok = _is_integer(coordinate) and coordinate >= 1
+            return "scalar" if ok else wrong("coordinates are integers counted from 1")
         case Cosine(term=term, period=period):
             expect(term, "scalar")
-            return "scalar" if period > 0 else wrong("expected a period > 0")
-        case Scale(term=term):
+            ok = isinstance(period, int | float) and 0 < period < math.inf
+            return "scalar" if ok else wrong("expected a period > 0")
+        case Scale(factor=factor, term=term):
+            if not math.isfinite(factor):
+                return wrong("expected a finite factor")
             got = inner(term)
             return got if got != "index" else wrong("an index cannot be scaled")
         case Sum(terms=terms):
@@ -153,7 +164,7 @@ def _kind(
                 return wrong(f"a sum of {' and '.join(sorted(types))}")
             return types.pop() if types else "unknown"
         case Reduce(op=op, over=over, score=score, exclude=exclude):
-            if not over.isidentifier() or over in bound:
+            if not _is_name(over) or over in bound:
                 return wrong(f"index {over!r} is bound twice or is no name")
             got = inner(score, (over,))
             allowed = ("scalar", "vector") if op == "total" else ("scalar",)
@@ -167,6 +178,20 @@ def _kind(
                     return wrong("only found indices can be excluded")
             return {"min": "scalar", "max": "scalar", "total": got}.get(op, "index")
     return wrong("not of the language")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier()
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _weighs(expression: Expression) -> str:
+    """The type of a product: scalar; nothing if its weight has no name."""
+    named = not isinstance(expression, Linear | Bilinear) or isinstance(expression.weight, str)
+    return "scalar" if named else ""
 
 
 def free_indices(expression: Expression) -> set[str]:

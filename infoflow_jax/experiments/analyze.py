@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from infoflow_jax.calculus import costs, targets
 from infoflow_jax.calculus.architecture import Architecture, Budget, Rules
 from infoflow_jax.calculus.frontier import Point, fewest_heads, fewest_layers, frontier
-from infoflow_jax.calculus.meaning import Evaluator
+from infoflow_jax.calculus.meaning import Evaluator, weight_shapes
 from infoflow_jax.calculus.measures import Measures, measure
 from infoflow_jax.calculus.planner import Prediction, predict, published, setting_of
 from infoflow_jax.calculus.realize import realize
@@ -46,6 +46,7 @@ class Drawing:
 class Settings:
     """Everything the experiment reads of one cell; see configs/infoflow_analyze.py."""
 
+    seed: int
     target: str
     D: int
     tree: str
@@ -65,9 +66,10 @@ class Settings:
     def __post_init__(self) -> None:
         require(0 < self.eps < 1, "eps", self.eps, "a number in (0, 1)")
         require(len(self.lengths) >= 1, "lengths", self.lengths, "at least one T")
-        if self.layers is not None and self.heads:
+        if self.layers is not None:
             ok = len(self.heads) == self.layers
             require(ok, "heads", self.heads, f"one number for each of the {self.layers} layers")
+        require(0 <= self.seed < 2**31, "seed", self.seed, "an integer in [0, 2^31)")
         measures = measure(self.question)
         least = measures.shortest
         why = f"an integer >= {least}, the target's order and places"
@@ -76,6 +78,8 @@ class Settings:
         drawn = self.drawing.tokens
         require(1 <= drawn <= DRAWN, "drawing.tokens", drawn, f"in 1..{DRAWN}")
         self.architecture(self.heads or (1,), self.width)  # refuses what does not fit
+        self.architecture((1,), 1, max(self.lengths))
+        weight_shapes(self.question, self.d)
 
     @property
     def question(self) -> Target:
@@ -102,7 +106,7 @@ def settings(cell: Cell) -> Settings:
     Raises:
       ValueError: a field is missing, unknown, of the wrong type, or does not fit the others.
     """
-    others = ("experiment", "seed", "precision")
+    others = ("experiment", "precision")
     values = {name: item for name, item in cell.config.items() if name not in others}
     return resolve(Settings, values, "config")
 
@@ -125,7 +129,7 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     origin = provenance.collect()
     for cell in context.store.pending(shard(cells, context.shard)):
         start = time.perf_counter()
-        metrics = analyse(settings(cell), config.seed)
+        metrics = analyse(settings(cell))
         context.store.write(cell, Result("ok", metrics, 0.0, time.perf_counter() - start), origin)
 
 
@@ -134,7 +138,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     return analyze_report.write(cells, context)
 
 
-def analyse(s: Settings, seed: int) -> dict[str, Any]:
+def analyse(s: Settings) -> dict[str, Any]:
     """Everything that is said of a target: numbers, text and lists."""
     target = s.question
     measures = measure(target)
@@ -160,6 +164,7 @@ def analyse(s: Settings, seed: int) -> dict[str, Any]:
         "feasible": found.feasible,
         "published": found.published,
         "exponent": found.exponent,
+        "at least": found.at_least,
         "log10 parameters": float(costs.ln_parameters(found.exponent, s.eps)) / math.log(10),
         "log10 comparisons/eps": with_comparisons / math.log(10),
         "laws": [list(dataclasses.astuple(law)) for law in found.laws],
@@ -173,11 +178,11 @@ def analyse(s: Settings, seed: int) -> dict[str, Any]:
             for layer, hosts in enumerate(found.knows)
             for host, known in hosts.items()
         ],
-        "growth": [[T, p.exponent] for T, p in zip(s.lengths, growth, strict=True)],
+        "growth": [[T, p.exponent, p.at_least] for T, p in zip(s.lengths, growth, strict=True)],
         "frontier": [[list(p.heads), p.width, p.schedule.load] for p in points],
         "fewest heads": _named(setting, fewest_heads(points)),
         "fewest layers": _named(setting, fewest_layers(points)),
-        **_drawn(s, found, seed),
+        **_drawn(s, found),
     }
 
 
@@ -206,7 +211,7 @@ def _named(setting: Setting, point: Point | None) -> str:
     return f"({', '.join(map(str, point.heads))}), E ≥ {point.width}{mark}"
 
 
-def _drawn(s: Settings, found: Prediction, seed: int) -> dict[str, Any]:
+def _drawn(s: Settings, found: Prediction) -> dict[str, Any]:
     """The flow on a random input, or why there is none."""
     target, T = s.question, s.drawing.tokens
     measures = measure(target)
@@ -218,7 +223,7 @@ def _drawn(s: Settings, found: Prediction, seed: int) -> dict[str, Any]:
     names = {node.name for node in measures.nodes}
     if any(p.node not in names for p in smaller.schedule.placements):
         return empty | {"not drawn": "pointers that double are no nodes of the target"}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(s.seed)
     weights = targets.draw_weights(target, s.d, rng)
     run = Evaluator(target, rng.standard_normal((T, s.d)), weights)
     flow = realize(smaller.schedule, run)

@@ -91,10 +91,14 @@ def _verdict(m: Metrics) -> str:
         if m["published"]
         else "a prediction of this project, not published"
     )
-    law = next(name for name, exponent, _ in m["laws"] if exponent == m["exponent"])
+    law = next(name for name, exponent, low in m["laws"] if not low and exponent == m["exponent"])
     said = f"{word} ({source}); parameters ~ eps^-{e} by {law}, about 10^{log} at this eps"
     if m["feasible"]:
         return said
+    if m["at least"] is not None:
+        name = next(name for name, e, low in m["laws"] if low and e == m["at least"])
+        vacuous = ", which at this T says nothing" if m["at least"] <= 0 else ""
+        said += f"; at least eps^-{format_number(m['at least'])} by {name}{vacuous}"
     work = format_number(m["log10 comparisons/eps"])
     return f"{said}, besides T^order/eps = 10^{work} for the comparisons themselves"
 
@@ -109,9 +113,10 @@ def _tables(m: Metrics) -> list[tuple[str, pd.DataFrame]]:
     if m["fetched"]:
         tables.append(("c0 takes over", pd.DataFrame(m["fetched"], columns=["node", "layer"])))
     tables.append(("laws", pd.DataFrame(
-        [[name, e, "lower bound" if low else "achieved"] for name, e, low in m["laws"]],
+        [[name, e, "lower bound" if low else "upper bound"] for name, e, low in m["laws"]],
         columns=["law", "exponent", "kind"])))  # fmt: skip
-    tables.append(("exponent against T", pd.DataFrame(m["growth"], columns=["T", "exponent"])))
+    growth = pd.DataFrame(m["growth"], columns=["T", "exponent", "at least"])
+    tables.append(("exponent against T", growth.dropna(axis=1, how="all")))
     if m["frontier"]:
         rows = [[len(h), sum(h), width, str(tuple(h)), load] for h, width, load in m["frontier"]]
         columns = ["layers", "heads", "least E", "heads by layer", "coordinates held"]

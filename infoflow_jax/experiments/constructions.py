@@ -50,8 +50,9 @@ class Point:
         )
         require(4 <= self.tokens <= 4096, "tokens", self.tokens, "an integer in 4..4096")
         least = 2 if self.construction.startswith("packed") else 1
-        require(self.resolution >= least, "resolution", self.resolution, f"at least {least}")
-        require(0 < self.beta < float("inf"), "beta", self.beta, "a number > 0")
+        ok = least <= self.resolution <= 2**14
+        require(ok, "resolution", self.resolution, f"an integer in {least}..{2**14}")
+        require(0 < self.beta <= 1e12, "beta", self.beta, "a number in (0, 1e12]")
         if self.construction.startswith("packed"):
             codes = self.resolution ** int(self.construction[-1])
             require(codes <= 2**16, "resolution", self.resolution, "at most 2^16 codes")
@@ -115,6 +116,8 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
 
 
 def _settings(cell: Cell) -> tuple[Point, Sampling]:
+    seed = cell.config["seed"]
+    require(0 <= seed < 2**31, "config.seed", seed, "an integer in [0, 2^31)")
     point = resolve(Point, cell.config["cell"], "config.cell")
     return point, resolve(Sampling, cell.config["sampling"], "config.sampling")
 

@@ -69,7 +69,7 @@ class LayerSettings:
         # Every head's heaviest token may stand above the bands, which takes k - 1 of them.
         require(self.k >= 1, "k", self.k, "an integer >= 1")
         require(self.encoder_width >= 1, "encoder_width", self.encoder_width, "an integer >= 1")
-        require(0 < self.gain < math.inf, "gain", self.gain, "a number > 0")
+        require(0 < self.gain <= 1e3, "gain", self.gain, "a number in (0, 1000]")
 
 
 def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
@@ -118,6 +118,8 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
 
 
 def _settings(cell: Cell) -> tuple[Point, LayerSettings]:
+    seed = cell.config["seed"]
+    require(0 <= seed < 2**31, "config.seed", seed, "an integer in [0, 2^31)")
     point = resolve(Point, cell.config["cell"], "config.cell")
     return point, resolve(LayerSettings, cell.config["layer"], "config.layer")
 
@@ -174,7 +176,7 @@ def _growth(frame: pd.DataFrame) -> pd.DataFrame:
     """Factor by which a free token multiplies the median width, beside what counting gives.
 
     G^M inputs in H (N + 1) numbers, of bounded size, have a pair at G^(-M / (H (N + 1))): the
-    pigeonhole's factor is G^(1 / (H (N + 1))). A typical nearest pair is at twice that exponent.
+    pigeonhole's factor is G^(1 / (H (N + 1))).
     """
     rows = []
     for _, part in frame.groupby(["theorem", "heads", "head_width"]):

@@ -102,7 +102,8 @@ def test_one_layer_with_too_few_heads_pays_the_companions_law(D, h):
     found = ask("retrieval", (h,), D, tokens=128, width=8 * h)
     shortage = next(law for law in found.laws if law.name == "head shortage")
     assert shortage.lower
-    assert found.exponent == shortage.exponent == (128 - h - D + 1) / (9 * h + 1) - 1
+    assert found.at_least == shortage.exponent == (128 - h - D + 1) / (9 * h + 1) - 1
+    assert found.exponent > found.at_least  # what is known to be enough
     assert "heads of c0 that could find it, in layers 1 to 1, are all taken" in str(
         found.reasons[0]
     )
@@ -110,9 +111,22 @@ def test_one_layer_with_too_few_heads_pays_the_companions_law(D, h):
 
 def test_one_layer_for_pairs_and_ranks_pays_theorems_1_and_2():
     pair = ask("pairmin", (2,), tokens=256, width=16, d=3)
-    assert pair.exponent == (256 - 3) / (9 * 2 + 1) - 1
+    assert pair.at_least == (256 - 3) / (9 * 2 + 1) - 1
     kth = ask("kth", (1,), 3, tokens=256, width=16, d=3)
-    assert kth.exponent == (256 - 3 - 1) / 17 - 1
+    assert kth.at_least == (256 - 3 - 1) / 17 - 1
+
+
+def test_theorem_2_speaks_of_a_kth_largest_only():
+    """A maximum without something else, or two second largest, are no k-th largest."""
+    other = 'z = argmin("s", linear("b", x("s")))\n'
+    other += 'output = maximum("t", linear("a", x("t")), exclude=(z,))'
+    twice = 'y = argmax("t", linear("a", x("t")))\nz = argmax("t", linear("b", x("t")))\n'
+    twice += 'output = maximum("t", linear("a", x("t")), exclude=(y,))'
+    twice += ' + maximum("t", linear("b", x("t")), exclude=(z,))'
+    for text in (other, twice):
+        found = predict(Architecture((1,), 3, 4, 64), parse(text))
+        assert not found.feasible
+        assert found.at_least is None
 
 
 def test_exponents_of_the_infeasible_grow_with_T_and_of_the_feasible_do_not():
@@ -272,7 +286,7 @@ def test_reasons_name_node_and_cause():
         "max_t1: needs max_s1 first",
     ]
     assert said("pairmin", (4,))[0] == (
-        "min_s1: needs 1 layers, one after the other, and tokens are of use in 0 of 1"
+        "min_s1: needs a layer before, and tokens are of use in 0 of 1"
     )
     assert "needs T = 16 heads in one layer" in said("triangle", (4, 4, 4))[0]
     assert said("positions", (1,), 2) == [
@@ -306,7 +320,7 @@ def test_programs_of_tracr_need_no_more_than_its_compiler_gives_them(name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (((), 8, 4, 16), "heads = \\(\\): expected at least one layer"),
+        (((), 8, 4, 16), "heads = \\(\\): expected 1 to 64 layers"),
         (((1, 0), 8, 4, 16), "heads = \\(1, 0\\)"),
         (((3,), 8, 4, 16), "width = 8: expected a multiple of its 3 heads"),
         (((1,), 8, 0, 16), "d = 0"),

@@ -229,3 +229,39 @@ def test_names_and_sums_as_in_python():
         targets.named("nope", 1)
     with pytest.raises(ValueError, match="D = 0"):
         targets.named("kth", 0)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "x(True)",
+        "linear(3, x(1))",
+        "bilinear(x(1), 2, x(2))",
+        'each(3, x("t"))',
+        'each("", x("t"))',
+        'minimum("t", linear("a", x(shift("t", -1.5))))',
+        "1e400 * linear('a', x(1))",
+        "cosine(linear('a', x(1)), 1e999)",
+        'part(x(1), "b")',
+        "part(x(1), 1.5)",
+        'minimum(3, linear("a", x(1)))',
+    ],
+)
+def test_what_has_the_wrong_type_is_refused(output):
+    assert reasons(parse(f"output = {output}"))
+
+
+def test_a_made_name_never_meets_a_given_one():
+    text = 'min_t1 = argmin("s", linear("b", x("s")))\n'
+    text += 'output = minimum("t", linear("a", x("t"))) + linear("c", x(min_t1))'
+    names = [node.name for node in measure(parse(text)).nodes]
+    assert len(names) == len(set(names)) == 2
+    many = " + ".join(f'minimum("t", linear("a{i}", x("t")))' for i in range(12))
+    many += ' + minimum("t1", linear("b", x("t1")))'
+    names = [node.name for node in measure(parse(f"output = {many}")).nodes]
+    assert len(names) == len(set(names)) == 13
+
+
+def test_the_depth_of_a_long_chain_is_counted_once():
+    assert measure(targets.kth(targets.MOST)).depth == targets.MOST
+    assert measure(targets.khop(targets.MOST)).depth == targets.MOST + 1

@@ -40,7 +40,7 @@ def test_too_few_heads_in_the_first_layer(run, tmp_path):
     assert "fewest layers: (3, 3), E ≥ 9" in out
     found = stored(tmp_path)
     assert [h for h, *_ in found["frontier"]] == [[3, 3], [2, 2, 1], [1, 1, 1, 1]]
-    assert [e for _, e in found["growth"]] == pytest.approx(
+    assert [e for _, e, _ in found["growth"]] == pytest.approx(
         [T / 6 - 1 for T in (16, 64, 256, 1024)]
     )
     page = (tmp_path / "run" / "report.html").read_text()
@@ -82,6 +82,13 @@ def test_every_shipped_target_and_the_page_in_docs(run, tmp_path):
     assert written.count("\n| ") == 2 + len(targets.SHIPPED) + 3
 
 
+def test_a_lower_bound_is_not_printed_as_the_cost(run):
+    _, out, _ = run("--config.target=pairmin", "--config.heads=1")
+    assert "INFEASIBLE (by the published rules); parameters ~ eps^-1.667 by global mode" in out
+    assert "at least eps^-0 by Theorem 1" not in out
+    assert "by Theorem 1 (stated for the least inner product), which at this T says nothing" in out
+
+
 def test_a_plan_starts_nothing(run, tmp_path):
     code, out, _ = run("--mode=plan", config=f"{CONFIG}:all")
     assert code == 0
@@ -110,6 +117,20 @@ def test_a_plan_starts_nothing(run, tmp_path):
         ("baseline=0", "config.baseline = 0.0"),
         ("budget.heads=0", "config.budget.heads = 0"),
         ("drawing.tokens=11", "config.drawing.tokens = 11"),
+        ("seed=-1", "config.seed = -1: expected an integer in [0, 2^31)"),
+        ("D=65", "config.D = 65: expected an integer in 1..64"),
+        ("tokens=99999999999", "config.tokens = 99999999999: expected an integer in 1.."),
+        ("lengths=16,99999999999", "config.tokens = 99999999999: expected an integer in 1.."),
+        ("d=100000000000", "config.d = 100000000000: expected an integer in 1.."),
+        ("heads=100000000000,1", "config.heads = (100000000000, 1): expected 1 to 64 layers"),
+        ("tree=output = part(x(1), 9)", "config.part = 9: expected at most d = 4"),
+        (
+            "tree=output = minimum('t', linear('a', x('t')) + bilinear(x('t'), 'a', x('t')))",
+            "config.weight a = (4, 4): expected shape (4,)",
+        ),
+        ("tree=output = " + "-" * 3000 + "x(1)", "config.target = 'output = --"),
+        ("tree=output = " + "x(1) + " * 1500 + "x(1)", "config.target = 'output = x(1) + "),
+        ("tree=output = " + "x(1) + " * 9000 + "x(1)", "config.target = 'output = x(1) + "),
     ],
 )
 def test_bad_input_is_one_line_before_any_work(run, tmp_path, word, message):

@@ -147,7 +147,9 @@ def compile_tree(
     for name, shape in weight_shapes(target, d).items():
         require(name in weights, "weights", sorted(weights), f"a weight {name!r} {shape}")
         arrays[name] = np.asarray(weights[name], np.float64)
-        require(arrays[name].shape == shape, f"weights[{name!r}]", arrays[name].shape, shape)
+        require(
+            arrays[name].shape == shape, f"weights[{name!r}]", arrays[name].shape, f"shape {shape}"
+        )
     made = _Plan(target, plan, arrays, d, radius)
     loss = made.output.loss
     K = max(1, math.ceil(math.sqrt(2 * loss.product / eps)))

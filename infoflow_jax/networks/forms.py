@@ -80,7 +80,9 @@ class Form:
 
 def refuse(place: str, reason: str) -> None:
     """ValueError that names the node."""
-    require(False, "tree", f"{place}: {reason}", "min/max of linear and bilinear scores, order <= 2")
+    require(
+        False, "tree", f"{place}: {reason}", "min/max of linear and bilinear scores, order <= 2"
+    )
 
 
 def check(measures: Measures) -> None:

@@ -83,9 +83,7 @@ def test_a_schedule_of_2_2_1_has_a_shared_head_and_is_the_linen_network():
 
 def test_a_smaller_eps_takes_a_wider_network_and_a_larger_beta():
     tree = targets.pairmin()
-    coarse, fine = (
-        compile_tree(tree, {}, _plan(tree, (1, 1), 8), DIM, 8, e) for e in (0.1, 0.001)
-    )
+    coarse, fine = (compile_tree(tree, {}, _plan(tree, (1, 1), 8), DIM, 8, e) for e in (0.1, 0.001))
     assert fine.config.beta > 50 * coarse.config.beta
     assert fine.law == pytest.approx(10 * coarse.law, rel=0.2)  # eps^-1/2
     assert _errors(fine, 8) <= 0.001

@@ -177,7 +177,7 @@ class Scale(Expression):
     term: Expression
 
     def __str__(self) -> str:
-        inner = f"({self.term})" if isinstance(self.term, Sum) else str(self.term)
+        inner = f"({self.term})" if isinstance(self.term, Sum | Scale) else str(self.term)
         return f"{self.factor!r} * {inner}"
 
 

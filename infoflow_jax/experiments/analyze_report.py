@@ -97,8 +97,8 @@ def _verdict(m: Metrics) -> str:
         return said
     if m["at least"] is not None:
         name = next(name for name, e, low in m["laws"] if low and e == m["at least"])
-        vacuous = ", which at this T says nothing" if m["at least"] <= 0 else ""
-        said += f"; at least eps^-{format_number(m['at least'])} by {name}{vacuous}"
+        least = f"at least eps^-{format_number(m['at least'])} by {name}"
+        said += f"; {least if m['at least'] > 0 else f'{name} says nothing at this T'}"
     work = format_number(m["log10 comparisons/eps"])
     return f"{said}, besides T^order/eps = 10^{work} for the comparisons themselves"
 

@@ -265,3 +265,8 @@ def test_a_made_name_never_meets_a_given_one():
 def test_the_depth_of_a_long_chain_is_counted_once():
     assert measure(targets.kth(targets.MOST)).depth == targets.MOST
     assert measure(targets.khop(targets.MOST)).depth == targets.MOST + 1
+
+
+def test_multiples_of_multiples_read_back():
+    tree_ = tree(linear("b", x(1)) - 0.5 * (2.0 * linear("a", x(1))))
+    assert parse(str(tree_)) == tree_

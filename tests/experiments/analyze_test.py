@@ -85,8 +85,9 @@ def test_every_shipped_target_and_the_page_in_docs(run, tmp_path):
 def test_a_lower_bound_is_not_printed_as_the_cost(run):
     _, out, _ = run("--config.target=pairmin", "--config.heads=1")
     assert "INFEASIBLE (by the published rules); parameters ~ eps^-1.667 by global mode" in out
-    assert "at least eps^-0 by Theorem 1" not in out
-    assert "by Theorem 1 (stated for the least inner product), which at this T says nothing" in out
+    assert "; Theorem 1 (stated for the least inner product) says nothing at this T" in out
+    _, out, _ = run("--config.target=pairmin", "--config.heads=1", "--config.tokens=256")
+    assert "; at least eps^-8.769 by Theorem 1" in out
 
 
 def test_a_plan_starts_nothing(run, tmp_path):

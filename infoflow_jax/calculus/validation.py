@@ -122,6 +122,8 @@ def _kind(
         if got not in (*wanted, "unknown"):
             wrong(f"{child} is of type {got}, expected {' or '.join(wanted)}")
 
+    if isinstance(expression, Linear | Bilinear) and not isinstance(expression.weight, str):
+        return wrong("expected the name of a weight")
     match expression:
         case Var(name=name):
             return "index" if name in bound else wrong(f"index {name!r} is unbound")
@@ -141,10 +143,10 @@ def _kind(
         case Dot(left=left, right=right) | Bilinear(left=left, right=right):
             expect(left, "vector")
             expect(right, "vector")
-            return _weighs(expression) or wrong("expected the name of a weight")
+            return "scalar"
         case Linear(term=term) | Norm(term=term):
             expect(term, "vector")
-            return _weighs(expression) or wrong("expected the name of a weight")
+            return "scalar"
         case Part(term=term, place=coordinate):
             expect(term, "vector")
             ok = _is_integer(coordinate) and coordinate >= 1
@@ -186,12 +188,6 @@ def _is_name(value: object) -> bool:
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _weighs(expression: Expression) -> str:
-    """The type of a product: scalar; nothing if its weight has no name."""
-    named = not isinstance(expression, Linear | Bilinear) or isinstance(expression.weight, str)
-    return "scalar" if named else ""
 
 
 def free_indices(expression: Expression) -> set[str]:

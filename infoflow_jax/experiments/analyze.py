@@ -6,8 +6,8 @@ Planning only: nothing is trained, and the one input that is looked at is there 
 
 import dataclasses
 import math
-import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,10 @@ from infoflow_jax.calculus.setting import Setting
 from infoflow_jax.calculus.text import parse
 from infoflow_jax.calculus.tree import Target
 from infoflow_jax.experiments import analyze_report
-from sweep_jax import provenance
-from sweep_jax.cells import Cell, shard
+from sweep_jax import serial
+from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
-from sweep_jax.store import Result
 
 EXCLUDED = ("axes",)
 DRAWN = 10  # T at most of the input that is drawn: its keys are found by brute force
@@ -81,7 +80,7 @@ class Settings:
         self.architecture((1,), 1, max(self.lengths))
         weight_shapes(self.question, self.d)
 
-    @property
+    @cached_property
     def question(self) -> Target:
         """The target itself."""
         return parse(self.tree) if self.tree else targets.named(self.target, self.D)
@@ -125,12 +124,12 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
 
 
 def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
-    """Analyses the targets that are missing."""
-    origin = provenance.collect()
-    for cell in context.store.pending(shard(cells, context.shard)):
-        start = time.perf_counter()
-        metrics = analyse(settings(cell))
-        context.store.write(cell, Result("ok", metrics, 0.0, time.perf_counter() - start), origin)
+    """Analyses the targets that are missing.
+
+    Raises:
+      Stopped: on request, between two targets.
+    """
+    serial.run(cells, context, "analysing", lambda cell: analyse(settings(cell)))
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:

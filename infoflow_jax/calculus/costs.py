@@ -11,31 +11,17 @@ state, n = E / h of a head, h heads, D things to retrieve; all are checked, and 
 integer of fixed size. Errors: ValueError naming the field.
 """
 
-import functools
-from collections.abc import Callable
-from typing import Literal, ParamSpec
+from typing import Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from sweep_jax.checks import require
+from sweep_jax.float64 import in_float64
 
-P = ParamSpec("P")
 KthFormula = Literal["counting", "stated", "summary"]
-
-
-def in_float64(function: Callable[P, Array]) -> Callable[P, Array]:
-    """Runs a law with 64-bit types on, whatever the caller's setting."""
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Array:
-        with jax.enable_x64(True):
-            return function(*args, **kwargs)
-
-    return wrapped
 
 
 def count(field: str, value: ArrayLike, least: int) -> Array:

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from infoflow_jax.calculus.costs import in_float64, precision
+from infoflow_jax.calculus.costs import precision
 from sweep_jax.checks import require
+from sweep_jax.float64 import in_float64
 
 
 @dataclass(frozen=True)

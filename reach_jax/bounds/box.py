@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64
 from reach_jax.bounds.logmath import ln_grid_points, tokens
+from sweep_jax.float64 import in_float64
 
 
 @in_float64

@@ -15,8 +15,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64, known, nonnegative, positive, whole
+from reach_jax.bounds.inputs import known, nonnegative, positive, whole
 from sweep_jax.checks import require
+from sweep_jax.float64 import in_float64
 
 
 @in_float64

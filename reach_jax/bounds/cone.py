@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import checked, in_float64, known, whole
+from reach_jax.bounds.inputs import checked, known, whole
 from reach_jax.bounds.logmath import tokens
 from reach_jax.bounds.packing import ln_packing_ball
+from sweep_jax.float64 import in_float64
 
 _TERMS = 100  # of the continued fraction; 60 reach the last bit in every d up to 16384
 _SHIFT = 16  # the asymptotic series of ln Gamma(z + 1/2) - ln Gamma(z) is read at z + _SHIFT

@@ -16,9 +16,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from reach_jax.bounds.enclosing import enclosing_weights
-from reach_jax.bounds.inputs import checked, in_float64, known, nonnegative, positive
+from reach_jax.bounds.inputs import checked, known, nonnegative, positive
 from reach_jax.bounds.logmath import ln_ball_volume, tokens
 from sweep_jax.checks import require
+from sweep_jax.float64 import in_float64
 
 _HALVINGS = 64  # of the interval that holds ln p; any p gives a valid bound
 

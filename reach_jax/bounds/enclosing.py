@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64
+from sweep_jax.float64 import in_float64
 
 _REFRESH = 256  # steps between two fresh inverses: rank-one updates gather rounding
 

@@ -12,9 +12,10 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from reach_jax.bounds.inputs import checked, in_float64, known, whole
+from reach_jax.bounds.inputs import checked, known, whole
 from reach_jax.bounds.logmath import tokens
 from sweep_jax.checks import require
+from sweep_jax.float64 import in_float64
 
 DTYPES = ("float16", "bfloat16", "float32")
 _MANTISSA = 52  # bits of float64, in which the interval's ends are given

@@ -1,13 +1,11 @@
-"""The door of this package: float64 inside, and bad input refused by name before any arithmetic.
+"""The door of this package: bad input refused by name before any arithmetic, values as float64.
 
 Values are checked only where they are known; a value being traced (`jit`, `vmap`, `grad`) passes.
 A `jit` entered outside `jax.enable_x64(True)` rounds its arguments to float32 before they get here.
 Not for arithmetic, and never a place to repair a value.
 """
 
-import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,20 +14,6 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from sweep_jax.checks import require
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def in_float64(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` with 64-bit types on, whatever the caller's setting."""
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(True):
-            return function(*args, **kwargs)
-
-    return wrapped
 
 
 def known(value: ArrayLike) -> bool:

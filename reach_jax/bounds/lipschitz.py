@@ -22,7 +22,8 @@ from jax import Array
 from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64, nonnegative
+from reach_jax.bounds.inputs import nonnegative
+from sweep_jax.float64 import in_float64
 
 
 @in_float64

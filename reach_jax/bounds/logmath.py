@@ -8,7 +8,8 @@ from jax import Array
 from jax.scipy.special import gammaln, xlogy
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64, nonnegative, positive, whole
+from reach_jax.bounds.inputs import nonnegative, positive, whole
+from sweep_jax.float64 import in_float64
 
 
 @in_float64

@@ -14,8 +14,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import checked, in_float64, nonnegative, positive, whole
+from reach_jax.bounds.inputs import checked, nonnegative, positive, whole
 from reach_jax.bounds.packing import ln_packing_ball
+from sweep_jax.float64 import in_float64
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from reach_jax.bounds.inputs import in_float64, nonnegative, positive, whole
+from reach_jax.bounds.inputs import nonnegative, positive, whole
 from reach_jax.bounds.logmath import ln_grid_points, tokens
+from sweep_jax.float64 import in_float64
 
 
 @in_float64

@@ -15,26 +15,34 @@ _MARKS = {0: "o", 1: "s", 2: "^", 3: "D"}
 
 
 def errors(cells: pd.DataFrame) -> Figure:
-    """Left, error against the resolution; right, against beta; marks measured, lines the bound.
+    """Error against the resolution, beta, and eps; marks measured, lines the bound.
 
     Args:
-      cells: columns construction, tokens, resolution, beta, error, bound, a row a cell. One
-        whose beta varies goes to the right.
+      cells: columns construction, tokens, resolution, beta, error, bound, a row a cell; with a
+        column plan, those that have one are compiled and have a column eps. A construction
+        whose resolution varies goes to the left, any other that has no plan to the middle.
 
     Raises:
       ValueError: no row.
     """
     require(len(cells) > 0, "cells", len(cells), "at least one row")
+    planned = cells["plan"].notna() if "plan" in cells else cells["error"] < 0
     varied = cells.groupby("construction")["resolution"].transform("nunique") > 1
     with matplotlib.rc_context(STYLE):
-        fig = Figure(figsize=(10.0, 4.4), layout="constrained")
-        left, right = fig.subplots(1, 2)
+        fig = Figure(figsize=(14.0, 4.4), layout="constrained")
+        left, middle, right = fig.subplots(1, 3)
         seen = (cells["bound"] > 0) & (cells["error"] > 0)
-        _panel(left, cells[seen & varied], "resolution", "resolution (K of the interpolant, n)")
-        _panel(right, cells[seen & ~varied], "beta", "β of the scores")
+        compiled = cells[seen & planned]
+        if len(compiled):
+            compiled = compiled.assign(construction=compiled["plan"])
+        cells = cells[seen & ~planned]
+        _panel(left, cells[varied[cells.index]], "resolution", "resolution (K of the interpolant, n)")
+        _panel(middle, cells[~varied[cells.index]], "beta", "β of the scores")
+        _panel(right, compiled, "eps", "ε that a plan is compiled for")
         left.set(title="feed-forward resolution", ylabel="sup error; line: proven bound")
-        right.set(title="sharpness of attention")
-        right.set_ylim(1e-7, 10)
+        middle.set(title="sharpness of attention")
+        middle.set_ylim(1e-7, 10)
+        right.set(title="compiled plans: target, D, heads")
     return fig
 
 

@@ -7,7 +7,7 @@ Command:  python launch.py --config=configs/infoflow_constructions.py
           python launch.py --config=configs/infoflow_constructions.py:smoke  # seconds
           python launch.py --config=configs/infoflow_constructions.py \
               --config.axes.compiled="('retrieval 4 in 2 1 1',)"
-Expected: four minutes on 2 CPU cores. No error above its bound; for the pairwise minimum error K^2
+Expected: three minutes of CPU time. No error above its bound; for the pairwise minimum error K^2
           is the same for T = 8, 32 and 128 (docs/results/infoflow_constructions.md).
 """
 

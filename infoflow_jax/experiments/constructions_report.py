@@ -1,7 +1,6 @@
 """Tables, figure and page of the explicit networks, from the stored cells. Measures nothing.
 
-`theorem_1` and `compiled` are also the tables of docs/results/infoflow_constructions.md, made of
-the table.csv that lies beside it.
+`tables` are also those of docs/results/infoflow_constructions.md, made of its table.csv.
 """
 
 from collections.abc import Sequence
@@ -21,9 +20,9 @@ ROUNDING = 1e-9  # of float64 in these networks: a bound leaves it out
 LEAD = """Every network here is the transformer of networks/transformer.py with weights written
 down, not trained. Its largest error over drawn inputs stands beside the bound that is proven where
 its weights are built."""
-COMPILED = """A plan is the planner's, for tokens of 3 coordinates and drawn weights. Errors at eps are
-the largest over the inputs of all T, widths and parameters those at the smallest eps and the
-largest T; 4 K d is the law of a product in a feed-forward network, summed."""
+COMPILED = """A plan is the planner's, for tokens of 3 coordinates and drawn weights. The error at
+an eps is the largest over the inputs of all T; widths and parameters are those at the smallest eps
+and the largest T. 4 K d is the law of a product in a feed-forward network, over all products."""
 
 
 def write(cells: Sequence[Cell], context: Context) -> str:
@@ -37,32 +36,37 @@ def write(cells: Sequence[Cell], context: Context) -> str:
         construction_figure.errors(frame), context.workdir / "figures" / "constructions"
     )[1]
     checks = f"{int(frame['violations'].sum())} of {len(frame)} cells are above their bound"
-    found = {
-        "By construction and T, over resolutions and betas": worst(frame),
-        "Theorem 1: sup error x K^2 of pairmin": theorem_1(frame),
-        "Compiled plans": compiled(frame),
-    }
-    tables = [(title, part) for title, part in found.items() if len(part)]
+    found = list(tables(frame).items())
     sections = [
         Section(
             "Errors and bounds",
             f"{stored}. {checks}.\n\n{COMPILED}",
-            tables,
+            found,
             [("Measured error and bound", saved)],
         )
     ]
     page = context.workdir / "report.html"
     write_report(page, "Explicit weights", LEAD, sections, provenance.collect())
-    text = "\n\n".join(f"{title}\n\n{markdown(part)}" for title, part in tables)
+    text = "\n\n".join(f"{title}\n\n{markdown(part)}" for title, part in found)
     (context.workdir / "docs").mkdir(exist_ok=True)
     atomic.write_text(context.workdir / "docs" / "infoflow_constructions_tables.md", text + "\n")
-    shown = [f"{title}\n{part.to_string(index=False)}" for title, part in tables]
+    shown = [f"{title}\n{part.to_string(index=False)}" for title, part in found]
     return "\n\n".join([*shown, f"{checks}\n{stored}\nreport: {page}"])
+
+
+def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Title -> every table that has rows."""
+    found = {
+        "By construction and T, over resolutions and betas": worst(frame),
+        "Theorem 1: sup error x K^2 of pairmin": theorem_1(frame),
+        "Compiled plans": compiled(frame),
+    }
+    return {title: part for title, part in found.items() if len(part)}
 
 
 def worst(frame: pd.DataFrame) -> pd.DataFrame:
     """By construction and T the range of error x K^2, error x beta and error / bound."""
-    share = _others(frame)
+    share = frame if "plan" not in frame else frame[frame["plan"].isna()]
     share = share.assign(share=share["error"] / np.maximum(share["bound"], ROUNDING))
     rows = []
     for (name, T), part in share.groupby(["construction", "tokens"]):
@@ -99,9 +103,7 @@ def compiled(frame: pd.DataFrame) -> pd.DataFrame:
         last = part.sort_values(["eps", "tokens"], ascending=[False, True]).iloc[-1]
         sizes = ("width", "head_width", "hidden", "law", "parameters")
         names = ("E", "head width", "FFN hidden", "4 K d", "parameters")
-        rows.append(row | {name: f"{last[size]:.0f}" for name, size in zip(names, sizes)})
+        rows.append(
+            row | {name: f"{last[size]:.0f}" for name, size in zip(names, sizes, strict=True)}
+        )
     return pd.DataFrame(rows)
-
-
-def _others(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame if "plan" not in frame else frame[frame["plan"].isna()]

@@ -1,4 +1,4 @@
-"""Explicit weights of the theorems: measured sup error against the proven bound.
+r"""Explicit weights of the theorems: measured sup error against the proven bound.
 
 Paper:    InfoFlow (arXiv 2605.17930), Theorems 1 to 3, and arXiv 2510.06662; the networks and the
           proofs of their bounds are in infoflow_jax/networks. The planner's schedules, compiled,

@@ -197,7 +197,10 @@ def analyse(s: Settings) -> dict[str, Any]:
             for host, known in hosts.items()
         ],
         "growth": [[T, p.exponent, p.at_least] for T, p in zip(s.lengths, growth, strict=True)],
-        "frontier": [[list(p.heads), p.width, p.schedule.load] for p in points],
+        "frontier": [
+            [list(p.heads), p.width, p.schedule.load, published(setting, p.schedule)]
+            for p in points
+        ],
         "fewest heads": _named(setting, fewest_heads(points)),
         "fewest layers": _named(setting, fewest_layers(points)),
         **_drawn(s, found),

@@ -40,6 +40,8 @@ def test_too_few_heads_in_the_first_layer(run, tmp_path):
     assert "fewest layers: (3, 3), E ≥ 9" in out
     found = stored(tmp_path)
     assert [h for h, *_ in found["frontier"]] == [[3, 3], [2, 2, 1], [1, 1, 1, 1]]
+    assert [known for *_, known in found["frontier"]] == [True, False, False]
+    assert sum(line.endswith("prediction") for line in out.splitlines()) == 2
     assert [e for _, e, _ in found["growth"]] == pytest.approx(
         [T / 6 - 1 for T in (16, 64, 256, 1024)]
     )

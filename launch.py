@@ -9,7 +9,8 @@
 A run that was stopped or killed goes on when the same command is given again. Several processes
 share one --workdir with --shard=0/2 and --shard=1/2; on one GPU give each its
 --gpu_memory_fraction. --config=PATH or PATH:ARGUMENT names a config file, each field of which is a
-flag: --config.SECTION.FIELD=VALUE. --flagfile=PATH reads flags from a file, one a line.
+flag: --config.SECTION.FIELD=VALUE; --config=PATH --help lists them. --flagfile=PATH reads flags
+from a file, one a line.
 
 Exit code: 0 done, 1 cells failed, 2 bad input, 130 or 143 stopped by SIGINT or SIGTERM.
 """
@@ -53,10 +54,10 @@ def define_flags(values: flags.FlagValues) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Returns the exit code; bad input is one line on stderr, other errors keep their traceback."""
-    if {"-h", "-help", "--help"} & set(argv[1:]):
-        print(commandline.help_text(__doc__ or "", define_flags))
-        return 0
     try:
+        if {"-h", "-help", "--help"} & set(argv[1:]):
+            print(commandline.help_text(__doc__ or "", define_flags, argv))
+            return 0
         command = commandline.parse(argv, DEFAULT_CONFIG, define_flags)
         given, config, name = command.flags, command.config, command.config.get("experiment")
         backend.prepare(given.mode, given.gpu_memory_fraction, config.precision)

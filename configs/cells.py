@@ -1,4 +1,4 @@
-"""The share of the support that each token's argmax cell takes, by Monte Carlo.
+r"""The share of the support that each token's argmax cell takes, by Monte Carlo.
 
 Paper:    How Many Different Outputs Can a Transformer Generate? (arXiv 2605.22223): cell volumes in
           ball, box and samples, there by nearest neighbours (50M points).

@@ -1,4 +1,4 @@
-"""From a target to the smallest transformer that can retrieve it, and what a given one can do.
+r"""From a target to the smallest transformer that can retrieve it, and what a given one can do.
 
 Paper:    InfoFlow (arXiv 2605.17930); the rules are docs/theory_infoflow.md's
 Command:  python launch.py --config=configs/infoflow_analyze.py --config.target=pairmax \
@@ -34,13 +34,13 @@ def get_config(arg: str = "") -> ConfigDict:
     config.tree = ""  # a target as text instead: lines `name = expression`, the last `output = ...`
 
     config.heads = (2, 3) if arg == "" else ()  # h_l; () for the fewest layers in the budget
-    config.layers = config_dict.placeholder(int)  # L, only to be checked against heads
-    config.width = 24  # E
+    config.layers = config_dict.placeholder(int)  # L, only to be checked against heads; or None
+    config.width = 24  # E; without heads at least this, and said so where it is more
     config.d = 4  # coordinates of a token
     config.tokens = 16  # T
     config.positions = config_dict.placeholder(bool)  # encoding; None: if the target reads one
     config.baseline = 1.0  # e0: 1 as in O(1/eps); 0.5 for ReLU on smooth pieces
-    config.eps = 1e-3  # precision at which parameters are counted
+    config.eps = 1e-3  # precision at which parameters are counted, 1e-300 to below 1
     config.lengths = (16, 64, 256, 1024)  # T at which the exponent is given
 
     config.rules = ConfigDict()  # beyond the published ones; answers are then predictions

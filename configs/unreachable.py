@@ -1,4 +1,4 @@
-"""Tokens that no prompt can ever make the argmax, each decided with a proof.
+r"""Tokens that no prompt can ever make the argmax, each decided with a proof.
 
 Papers:   Grivas et al., Low-Rank Softmax Can Have Unargmaxable Classes in Theory but Rarely in
           Practice (ACL 2022); Demeter et al., Stolen Probability (ACL 2020).

@@ -80,8 +80,14 @@ def parse(
     return Command(values, config, getattr(module, "sweep", None), name)
 
 
-def help_text(about: str, define: Callable[[flags.FlagValues], None]) -> str:
-    """What --help prints: `about`, then the launcher's flags."""
+def help_text(
+    about: str, define: Callable[[flags.FlagValues], None], argv: Sequence[str] = ()
+) -> str:
+    """What --help prints: `about`, the launcher's flags, and of a --config in `argv` its fields.
+
+    Raises:
+      ValueError: the config file is none.
+    """
     values = flags.FlagValues()
     define(values)
     lines = [about.strip(), "", "Flags:"]
@@ -89,8 +95,30 @@ def help_text(about: str, define: Callable[[flags.FlagValues], None]) -> str:
         flag = values[name]
         default = "" if flag.default is None else f" (default {flag.default})"
         text = f"--{name}{default}: {flag.help}"
-        lines += textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="      ")
-    return "\n".join(lines)
+        lines += _wrapped(text)
+    path, _ = _take_config(list(argv[1:]), "")
+    return "\n".join(lines + (_config_help(path) if path else []))
+
+
+def _config_help(path: str) -> list[str]:
+    """What a config file says of itself, and each field with its default and its comment."""
+    file, *argument = path.split(":", 1)
+    module = _load(file)
+    comments = dict(re.findall(r"^ +config\.(\S+) = .*?  # (.*)$", Path(file).read_text(), re.M))
+    lines = ["", f"{path}: {(module.__doc__ or '').strip()}", "", "Its fields and their defaults:"]
+    todo = list(module.get_config(*argument).items())
+    while todo:
+        name, value = todo.pop(0)
+        if isinstance(value, ConfigDict):
+            todo[:0] = [(f"{name}.{part}", item) for part, item in value.items()]
+        else:
+            about = f": {comments[name]}" if name in comments else ""
+            lines += _wrapped(f"--config.{name} (default {value!r}){about}")
+    return lines
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="      ")
 
 
 def _take_config(words: list[str], default: str) -> tuple[str, list[str]]:

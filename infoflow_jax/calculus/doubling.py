@@ -7,6 +7,7 @@ hops take ceil(log2(D + 2)) layers, where chaining takes D + 1 (a derivation of 
 Sanford et al., arXiv 2402.09268). Only a chain that is the whole target is seen.
 """
 
+from infoflow_jax.calculus.alpha import canonical
 from infoflow_jax.calculus.measures import Measures, Node
 from infoflow_jax.calculus.schedule import Placement, Schedule
 from infoflow_jax.calculus.setting import Setting
@@ -31,9 +32,8 @@ def _score(node: Node, last: Node) -> str | None:
     if node.f > 0 or not isinstance(e, Reduce) or e.op not in Reduce.finds or e.exclude:
         return None
     here = str(last.expression) if last.kind == "read" else f"x({last.name})"
-    return (
-        f"{e.op} {e.over} {e.score}".replace(here, "x(here)") if node.deps == (last.name,) else None
-    )
+    score = str(canonical(e, ())).replace(here, "x(here)")
+    return score if node.deps == (last.name,) else None
 
 
 def reach(layers: int) -> int:

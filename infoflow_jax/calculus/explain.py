@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from infoflow_jax.calculus import costs
+from infoflow_jax.calculus.alpha import canonical
 from infoflow_jax.calculus.architecture import Architecture
 from infoflow_jax.calculus.measures import Measures, Node, score_rank
 from infoflow_jax.calculus.schedule import Schedule
@@ -76,7 +77,8 @@ def _peeled(measures: Measures) -> int:
     """The k of a k-th largest: one score, each maximum without those before it; else 0."""
     found = [e for e in (n.expression for n in measures.comparisons) if isinstance(e, Reduce)]
     found.sort(key=lambda e: len(e.exclude))
-    same = len({(e.over, e.score, e.op.removeprefix("arg")) for e in found}) == 1
+    scores = {canonical(Reduce("min", e.over, e.score), ()) for e in found}
+    same = len(scores) == len({e.op.removeprefix("arg") for e in found}) == 1
     chain = [len(e.exclude) for e in found] == list(range(len(found)))
     return len(found) if same and chain else 0
 

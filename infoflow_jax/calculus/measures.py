@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from infoflow_jax.calculus.alpha import canonical
 from infoflow_jax.calculus.tree import (
     Bilinear,
     Cosine,
@@ -163,7 +164,7 @@ class Measures:
 def measure(target: Target) -> Measures:
     """The nodes of a target, dependencies first.
 
-    Two nodes are one if they are written alike, the name of the bound index included.
+    Two nodes are one if they are written alike but for the names of indices; see `alpha`.
 
     Raises:
       ValueError: the target is not well formed.
@@ -176,12 +177,13 @@ def measure(target: Target) -> Measures:
 
 
 class _Collector:
-    """Walks a tree once; equal nodes are one node."""
+    """Walks a tree once; nodes that differ in names of indices only are one node."""
 
     def __init__(self, definitions: dict[str, Expression]) -> None:
         self.definitions = definitions
         self.nodes: list[Node] = []
-        self.known: dict[Expression, str] = {}
+        self.known: dict[Expression, str] = {}  # canonical expression -> name of its node
+        self.same: dict[str, str] = {}  # definition -> the node that it is
         self.seen: dict[str, tuple[str, ...]] = {}
 
     def visit(
@@ -191,26 +193,25 @@ class _Collector:
         if isinstance(expression, Ref):
             if expression.name not in self.seen:
                 inner = self.definitions[expression.name]
-                self.seen[expression.name] = self.visit(inner, (), expression.name)
+                found = self.visit(inner, (), expression.name)
+                self.seen[expression.name] = found
+                if _kind(inner) is not None:
+                    self.same[expression.name] = found[0]
             return self.seen[expression.name]
-        if expression in self.known:
-            return (self.known[expression],)
-        reads = isinstance(expression, Token) and isinstance(expression.index, Fixed | Shift)
         inside = (*bound, expression.over) if isinstance(expression, Reduce) else bound
         deps = [n for child in children(expression) for n in self.visit(child, inside, None)]
         names = tuple(dict.fromkeys(deps))
-        if not reads and not isinstance(expression, Reduce):
+        kind = _kind(expression)
+        if kind is None:
             return names
         assert isinstance(expression, Reduce | Token)
-        kind: Kind = "read"
-        if isinstance(expression, Reduce):
-            kind = "total" if expression.op == "total" else "compare"
         used = free_indices(expression)
         free = tuple(index for index in bound if index in used)
-        label = name or self._name(expression)
-        self.nodes.append(Node(label, kind, expression, free, names))
-        self.known[expression] = label
-        return (label,)
+        key = canonical(expression, free, self.same)
+        if key not in self.known:
+            self.known[key] = name or self._name(expression)
+            self.nodes.append(Node(self.known[key], kind, expression, free, names))
+        return (self.known[key],)
 
     def _name(self, expression: Reduce | Token) -> str:
         if isinstance(expression, Token):
@@ -218,6 +219,16 @@ class _Collector:
         stem = f"{expression.op}_{expression.over}"
         taken = {node.name for node in self.nodes} | set(self.definitions)
         return next(f"{stem}{i}" for i in itertools.count(1) if f"{stem}{i}" not in taken)
+
+
+def _kind(expression: Expression) -> Kind | None:
+    """What a head must do of an expression itself; None of one that is no node."""
+    match expression:
+        case Reduce(op=op):
+            return "total" if op == "total" else "compare"
+        case Token(index=Fixed() | Shift()):
+            return "read"
+    return None
 
 
 def _is_scalar(expression: Expression) -> bool:

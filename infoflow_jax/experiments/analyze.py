@@ -27,10 +27,11 @@ from infoflow_jax.calculus.tree import Target
 from infoflow_jax.experiments import analyze_report
 from sweep_jax import serial
 from sweep_jax.cells import Cell
-from sweep_jax.checks import require, resolve
+from sweep_jax.checks import BadInput, require, resolve
 from sweep_jax.experiment import Context
 
 EXCLUDED = ("axes",)
+LEAST_EPS = 1e-300  # float64 has few digits below
 DRAWN = 10  # T at most of the input that is drawn: its keys are found by brute force
 
 
@@ -63,11 +64,16 @@ class Settings:
     drawing: Drawing
 
     def __post_init__(self) -> None:
-        require(0 < self.eps < 1, "eps", self.eps, "a number in (0, 1)")
+        expected = f"a number in (0, 1), {LEAST_EPS} at least"
+        require(LEAST_EPS <= self.eps < 1, "eps", self.eps, expected)
         require(len(self.lengths) >= 1, "lengths", self.lengths, "at least one T")
         if self.layers is not None:
-            ok = len(self.heads) == self.layers
-            require(ok, "heads", self.heads, f"one number for each of the {self.layers} layers")
+            L = self.layers
+            require(L >= 1, "layers", L, "an integer >= 1, or None")
+            why = "None when heads are to be found; budget.layers limits the search"
+            require(len(self.heads) > 0, "layers", L, why)
+            why = f"one number for each of the {L} layers"
+            require(len(self.heads) == L, "heads", self.heads, why)
         require(0 <= self.seed < 2**31, "seed", self.seed, "an integer in [0, 2^31)")
         measures = measure(self.question)
         least = measures.shortest
@@ -82,8 +88,21 @@ class Settings:
 
     @cached_property
     def question(self) -> Target:
-        """The target itself."""
-        return parse(self.tree) if self.tree else targets.named(self.target, self.D)
+        """The target itself.
+
+        Raises:
+          ValueError: it is not well formed; of a text the error names the field `tree`.
+        """
+        if not self.tree:
+            return targets.named(self.target, self.D)
+        try:
+            target = parse(self.tree)
+            measure(target)
+        except ValueError as error:
+            said = str(error)
+            said = said.removeprefix("target") if said.startswith("target") else f": {said}"
+            raise BadInput(f"tree{said}") from None
+        return target
 
     def encoded(self, measures: Measures) -> bool:
         """Whether there is a positional encoding."""
@@ -168,7 +187,7 @@ def analyse(s: Settings) -> dict[str, Any]:
         "log10 comparisons/eps": with_comparisons / math.log(10),
         "laws": [list(dataclasses.astuple(law)) for law in found.laws],
         "reasons": [[reason.node, reason.reason] for reason in found.reasons],
-        "notes": list(found.notes),
+        "notes": [*found.notes, *_widened(s, width)],
         "schedule": [list(dataclasses.astuple(p)) for p in found.schedule.placements],
         "fetched": [list(pair) for pair in found.schedule.fetched],
         "load": found.schedule.load,
@@ -178,7 +197,10 @@ def analyse(s: Settings) -> dict[str, Any]:
             for host, known in hosts.items()
         ],
         "growth": [[T, p.exponent, p.at_least] for T, p in zip(s.lengths, growth, strict=True)],
-        "frontier": [[list(p.heads), p.width, p.schedule.load] for p in points],
+        "frontier": [
+            [list(p.heads), p.width, p.schedule.load, published(setting, p.schedule)]
+            for p in points
+        ],
         "fewest heads": _named(setting, fewest_heads(points)),
         "fewest layers": _named(setting, fewest_layers(points)),
         **_drawn(s, found),
@@ -201,6 +223,12 @@ def _heads(s: Settings, points: tuple[Point, ...]) -> tuple[tuple[int, ...], int
         step = math.lcm(*smallest.heads)
         return smallest.heads, step * math.ceil(max(s.width, smallest.width) / step)
     return (s.budget.heads,) * s.budget.layers, s.budget.heads * math.ceil(s.width / s.budget.heads)
+
+
+def _widened(s: Settings, width: int) -> list[str]:
+    """What is to be said when E is not the given one; heads that are given never change it."""
+    said = f"E = {width} and not {s.width}: a multiple of the heads that holds what they find"
+    return [said] if width != s.width else []
 
 
 def _named(setting: Setting, point: Point | None) -> str:

@@ -118,8 +118,11 @@ def _tables(m: Metrics) -> list[tuple[str, pd.DataFrame]]:
     growth = pd.DataFrame(m["growth"], columns=["T", "exponent", "at least"])
     tables.append(("exponent against T", growth.dropna(axis=1, how="all")))
     if m["frontier"]:
-        rows = [[len(h), sum(h), width, str(tuple(h)), load] for h, width, load in m["frontier"]]
-        columns = ["layers", "heads", "least E", "heads by layer", "coordinates held"]
+        rows = [
+            [len(h), sum(h), width, str(tuple(h)), load, "published" if known else "prediction"]
+            for h, width, load, known in m["frontier"]
+        ]
+        columns = ["layers", "heads", "least E", "heads by layer", "coordinates held", "source"]
         tables.append(("frontier", pd.DataFrame(rows, columns=columns)))
     return tables
 
@@ -137,7 +140,7 @@ def _sections(context: Context, cell: Cell, m: Metrics, alone: bool) -> list[Sec
         )
         figures.append((caption, drawing.save(drawn, directory / f"{prefix}flow")[1]))
     if m["frontier"] and alone:
-        points = [(tuple(heads), width) for heads, width, _ in m["frontier"]]
+        points = [(tuple(heads), width) for heads, width, *_ in m["frontier"]]
         drawn = flow_figure.frontier(points, tuple(m["heads"]), m["feasible"])
         path = drawing.save(drawn, directory / f"{prefix}frontier")[1]
         figures.append(("Smallest architectures: none has less of all three.", path))

@@ -1,8 +1,9 @@
 """How far are the explicit networks from their targets, and how far may they be?
 
-One cell a construction, number of tokens and resolution or beta: the largest error over drawn
-inputs, half of them with near ties, beside the proven bound and the FFN's size. In float64. A sup
-over drawn inputs is a lower bound of the true one, so only an error above the bound decides.
+One cell a construction, number of tokens and resolution, beta or eps: the largest error over drawn
+inputs, half of them with near ties, beside the proven bound and the network's size. In float64. A
+sup over drawn inputs is a lower bound of the true one, so only an error above the bound decides.
+`constructions_report` writes what is stored.
 """
 
 import dataclasses
@@ -13,23 +14,19 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from infoflow_jax.figures import construction_figure
+from infoflow_jax.experiments import constructions_report
 from infoflow_jax.networks import transformer
 from infoflow_jax.networks.construction import draw, sup_error
-from infoflow_jax.networks.constructions import BUILDERS, named
-from sweep_jax import drawing, provenance, serial
+from infoflow_jax.networks.constructions import BUILDERS, compiled, named, planned
+from sweep_jax import serial
 from sweep_jax.cells import Cell
 from sweep_jax.checks import require, resolve
 from sweep_jax.experiment import Context
-from sweep_jax.report import Section, write_report
-from sweep_jax.store import table, write_table
 
 EXCLUDED = ("axes",)
-ROUNDING = 1e-9  # of float64 in these networks: a bound leaves it out
-
-LEAD = """Every network here is the transformer of networks/transformer.py with weights written
-down, not trained. Its largest error over drawn inputs stands beside the bound that is proven where
-its weights are built."""
+ROUNDING = constructions_report.ROUNDING
+COMPILED = "compiled"
+LEAST_EPS = 1e-6  # below it the feed-forward networks no longer fit in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +37,12 @@ class Point:
     tokens: int  # T
     resolution: int
     beta: float
+    plan: str
+    eps: float
 
     def __post_init__(self) -> None:
-        require(
-            self.construction in BUILDERS,
-            "construction",
-            self.construction,
-            f"one of {list(BUILDERS)}",
-        )
+        known = [*BUILDERS, COMPILED]
+        require(self.construction in known, "construction", self.construction, f"one of {known}")
         require(4 <= self.tokens <= 4096, "tokens", self.tokens, "an integer in 4..4096")
         least = 2 if self.construction.startswith("packed") else 1
         ok = least <= self.resolution <= 2**14
@@ -56,6 +51,11 @@ class Point:
         if self.construction.startswith("packed"):
             codes = self.resolution ** int(self.construction[-1])
             require(codes <= 2**16, "resolution", self.resolution, "at most 2^16 codes")
+        require(LEAST_EPS <= self.eps < 1, "eps", self.eps, f"a number in [{LEAST_EPS}, 1)")
+        if self.construction == COMPILED:
+            planned(self.plan, self.tokens)
+        else:
+            require(not self.plan, "plan", self.plan, f"'' unless the construction is {COMPILED}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,9 +63,11 @@ class Sampling:
     """The inputs tried."""
 
     inputs: int
+    compiled: int  # of a compiled network
 
     def __post_init__(self) -> None:
-        require(self.inputs >= 2, "inputs", self.inputs, "an integer >= 2")
+        for name in ("inputs", "compiled"):
+            require(getattr(self, name) >= 2, name, getattr(self, name), "an integer >= 2")
 
 
 def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
@@ -91,28 +93,7 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     """Writes table, figure and page from what is stored; returns the text to print."""
-    frame = table(context.store, cells)
-    write_table(frame, context.workdir)
-    stored = f"{len(frame)} of {len(cells)} cells are stored in {context.workdir}"
-    if frame.empty:
-        return f"{stored}; nothing to report yet"
-    figure = construction_figure.errors(frame)
-    saved = drawing.save(figure, context.workdir / "figures" / "constructions")[1]
-    worst = _worst(frame)
-    above = int(frame["violations"].sum())
-    checks = f"{above} of {len(frame)} cells are above their bound"
-    sections = [
-        Section(
-            "Errors and bounds",
-            f"{stored}. {checks}.",
-            [("By construction and T, over resolutions and betas", worst)],
-            [("Measured error and bound", saved)],
-        )
-    ]
-    page = context.workdir / "report.html"
-    write_report(page, "Explicit weights", LEAD, sections, provenance.collect())
-    shown = worst.to_string(index=False, float_format=lambda x: f"{x:.3g}")
-    return f"{shown}\n\n{checks}\n{stored}\nreport: {page}"
+    return constructions_report.write(cells, context)
 
 
 def _settings(cell: Cell) -> tuple[Point, Sampling]:
@@ -125,26 +106,27 @@ def _settings(cell: Cell) -> tuple[Point, Sampling]:
 def _measure(cell: Cell) -> dict[str, Any]:
     point, sampling = _settings(cell)
     seed = cell.config["seed"]
-    made = named(point.construction, point.tokens, point.resolution, point.beta, seed)
-    x_BTD = draw(made, np.random.default_rng([seed, cell.fold]), sampling.inputs, point.tokens)
+    if point.construction == COMPILED:
+        made, inputs = compiled(point.plan, point.tokens, point.eps, seed), sampling.compiled
+    else:
+        made = named(point.construction, point.tokens, point.resolution, point.beta, seed)
+        inputs = sampling.inputs
+    x_BTD = draw(made, np.random.default_rng([seed, cell.fold]), inputs, point.tokens)
     error, bound = sup_error(made, x_BTD), made.bound(point.tokens)
     counts = transformer.parameters(made.config)
-    return {
+    found: dict[str, Any] = {
         "error": error,
         "bound": bound,
         "violations": int(error > bound + ROUNDING),
-        "error_K2": error * point.resolution**2,
-        "error_beta": error * point.beta,
         "hidden": sum(sum(widths) for widths in made.config.ffn) + sum(made.config.encoder_widths),
         "law": made.law,
         "ffn_parameters": counts["ffn"],
         "encoder_parameters": counts["encoder"],
+        "parameters": sum(counts.values()),
+        "width": made.config.width,
+        "head_width": made.config.head_width,
     }
-
-
-def _worst(frame: pd.DataFrame) -> pd.DataFrame:
-    share = frame.assign(share=frame["error"] / np.maximum(frame["bound"], ROUNDING))
-    columns = ["error_K2", "error_beta", "share"]
-    found = share.groupby(["construction", "tokens"], sort=False)[columns].agg(["min", "max"])
-    found.columns = [f"{column} {what}" for column in columns for what in ("min", "max")]
-    return found.reset_index().sort_values(["construction", "tokens"])
+    if point.construction == COMPILED:
+        return found | {"beta_of_eps": made.config.beta}
+    scaled = {"error_K2": error * point.resolution**2, "error_beta": error * point.beta}
+    return found | scaled

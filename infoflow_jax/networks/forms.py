@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from infoflow_jax.calculus.alpha import canonical
 from infoflow_jax.calculus.measures import Measures, Node
 from infoflow_jax.calculus.tree import (
     Bilinear,
@@ -24,6 +25,7 @@ from infoflow_jax.calculus.tree import (
     Token,
     Var,
 )
+from infoflow_jax.calculus.validation import free_indices
 from sweep_jax.checks import require
 
 
@@ -118,7 +120,7 @@ class Reader:
     ) -> None:
         """Takes weights [d] and [d, d] by name, and E slots to a state."""
         self.defined = dict(target.definitions)
-        self.nodes = {node.expression: node for node in measures.nodes}
+        self.nodes = {canonical(node.expression, node.free): node for node in measures.nodes}
         self.weights, self.d, self.E = weights, d, E
 
     def score(
@@ -147,8 +149,8 @@ class Reader:
             case Ref(name=name):
                 return self.score(self.defined[name], place, over, value)
             case Reduce():
-                node = self.nodes[e]
-                at_key = over in node.free
+                free = tuple(free_indices(e))  # at most one, as the order is at most 2
+                node, at_key = self.nodes[canonical(e, free)], over in free
                 found = value(node, at_key)
                 key_E, query_E = (found.form_E, nothing) if at_key else (nothing, found.form_E)
                 return Form(key_E, query_E, (), found.loss)

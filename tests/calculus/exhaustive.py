@@ -7,7 +7,7 @@ import itertools
 
 from infoflow_jax.calculus.language import argmax, bilinear, dot, linear, maximum, minimum, the, x
 from infoflow_jax.calculus.language import target as tree
-from infoflow_jax.calculus.measures import key_decides
+from infoflow_jax.calculus.measures import Node, key_decides
 from infoflow_jax.calculus.tree import Fixed, Reduce, Ref, Shift, Token, Var, children
 
 
@@ -99,11 +99,9 @@ def position(run, index, context):
         case Ref(name=name):
             return position(run, dict(run.target.definitions)[name], {})
         case Reduce():
-            node = next(n for n in run.measures.nodes if n.expression == index)
-            return run.choice(node, context)
+            return run.choice(Node("", "compare", index, (), ()), context)
         case Fixed() | Shift():
-            node = next(n for n in run.measures.nodes if n.expression == Token(index))
-            return run.choice(node, context)
+            return run.choice(Node("", "read", Token(index), (), ()), context)
     raise AssertionError(index)
 
 

@@ -100,6 +100,19 @@ def test_brute_force_meaning(name, seed, T):
     np.testing.assert_allclose(evaluate(target, X, weights), want, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", targets.SHIPPED)
+def test_brute_force_meaning_on_all_small_inputs(name):
+    """Every input over three letters, T = 3 and 4: ties, equal tokens and zeros among them."""
+    target = targets.named(name, D)
+    weights = targets.draw_weights(target, 1, np.random.default_rng(0))
+    letters = (0.0, 8.0, 11.0) if name.startswith("match") else (-1.0, 0.0, 2.0)
+    for T in (3, 4):
+        for letter in itertools.product(letters, repeat=T):
+            X = np.array(letter)[:, None]
+            want = numpy_value(name, X, weights)
+            np.testing.assert_allclose(evaluate(target, X, weights), want, atol=1e-12)
+
+
 def test_match_finds_exactly_the_pairs_that_sum_to_nothing():
     for values in itertools.product(range(0, targets.MODULUS, 3), repeat=2):
         X = np.array(values, float)[:, None]

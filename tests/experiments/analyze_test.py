@@ -40,6 +40,8 @@ def test_too_few_heads_in_the_first_layer(run, tmp_path):
     assert "fewest layers: (3, 3), E ≥ 9" in out
     found = stored(tmp_path)
     assert [h for h, *_ in found["frontier"]] == [[3, 3], [2, 2, 1], [1, 1, 1, 1]]
+    assert [known for *_, known in found["frontier"]] == [True, False, False]
+    assert sum(line.endswith("prediction") for line in out.splitlines()) == 2
     assert [e for _, e, _ in found["growth"]] == pytest.approx(
         [T / 6 - 1 for T in (16, 64, 256, 1024)]
     )
@@ -100,21 +102,25 @@ def test_a_plan_starts_nothing(run, tmp_path):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("tree=output = linear('a', x('t'))", "config.target: output: index 't' is unbound"),
+        ("tree=output = linear('a', x('t'))", "config.tree: output: index 't' is unbound"),
         (
             "tree=p = argmax('t', linear('a', x('t')), (p,)); output = x(p)",
-            "config.target: p: is cyclic: p needs p",
+            "config.tree: p: is cyclic: p needs p",
         ),
-        ("tree=output = sort(x(1))", "config.target = 'sort': expected a word of"),
+        ("tree=output = sort(x(1))", "config.tree = 'sort': expected a word of"),
         ("target=nope", "config.target = 'nope': expected one of"),
         ("D=0", "config.D = 0"),
         ("tokens=1", "config.tokens = 1: expected an integer >= 2, the target's order"),
         ("lengths=16,1", "config.lengths = (16, 1)"),
         ("layers=3", "config.heads = (2, 3): expected one number for each of the 3 layers"),
+        ("layers=0", "config.layers = 0: expected an integer >= 1"),
+        ("layers=-1", "config.layers = -1: expected an integer >= 1"),
         ("heads=5,5", "config.width = 24: expected a multiple of its 5 heads"),
         ("heads=0,1", "config.heads = (0, 1)"),
         ("eps=1", "config.eps = 1.0: expected a number in (0, 1)"),
         ("eps=0", "config.eps = 0.0"),
+        ("eps=1e-310", "config.eps = 1e-310: expected a number in (0, 1), 1e-300 at least"),
+        ("tree=output = each(x(1), 2, 3)", "config.tree: each = 'each(x(1), 2, 3)'"),
         ("baseline=0", "config.baseline = 0.0"),
         ("budget.heads=0", "config.budget.heads = 0"),
         ("drawing.tokens=11", "config.drawing.tokens = 11"),
@@ -129,9 +135,9 @@ def test_a_plan_starts_nothing(run, tmp_path):
             "tree=output = minimum('t', linear('a', x('t')) + bilinear(x('t'), 'a', x('t')))",
             "config.weight a = (4, 4): expected shape (4,)",
         ),
-        ("tree=output = " + "-" * 3000 + "x(1)", "config.target = 'output = --"),
-        ("tree=output = " + "x(1) + " * 1500 + "x(1)", "config.target = 'output = x(1) + "),
-        ("tree=output = " + "x(1) + " * 9000 + "x(1)", "config.target = 'output = x(1) + "),
+        ("tree=output = " + "-" * 3000 + "x(1)", "config.tree = 'output = --"),
+        ("tree=output = " + "x(1) + " * 1500 + "x(1)", "config.tree = 'output = x(1) + "),
+        ("tree=output = " + "x(1) + " * 9000 + "x(1)", "config.tree = 'output = x(1) + "),
     ],
 )
 def test_bad_input_is_one_line_before_any_work(run, tmp_path, word, message):
@@ -140,6 +146,23 @@ def test_bad_input_is_one_line_before_any_work(run, tmp_path, word, message):
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_layers_without_heads_are_not_dropped(run, tmp_path):
+    code, _, err = run("--config.heads=()", "--config.layers=3")
+    assert code == 2
+    assert err.startswith("error: config.layers = 3: expected None when heads are to be found")
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_width_than_the_given_one_is_said(run, tmp_path):
+    found = ("--config.target=retrieval", "--config.heads=()")
+    _, out, _ = run(*found, "--config.width=4")
+    assert "heads (3), E = 6" in out
+    assert "note: E = 6 and not 4: a multiple of the heads" in out
+    _, out, _ = run(*found, "--config.width=12")
+    assert "heads (3), E = 12" in out
+    assert "and not" not in out
 
 
 def test_what_cannot_be_drawn_says_so(run, tmp_path):

@@ -188,6 +188,26 @@ def test_help_is_quick_and_starts_nothing(tmp_path, platform):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_help_lists_the_fields_of_a_config(tmp_path, capsys):
+    path = tmp_path / "one.py"
+    path.write_text(
+        '"""What it is for."""\nfrom ml_collections import ConfigDict, config_dict\n\n\n'
+        "def get_config(arg=''):\n    config = ConfigDict()\n"
+        "    config.steps = 7 if arg else 3  # of the walk\n    config.inner = ConfigDict()\n"
+        "    config.inner.size = config_dict.placeholder(int)\n    return config\n"
+    )
+    for argument, steps in (("", 3), (":long", 7)):
+        assert launch.main(["launch.py", "--help", f"--config={path}{argument}"]) == 0
+        shown = capsys.readouterr().out
+        assert "What it is for." in shown
+        assert f"  --config.steps (default {steps}): of the walk\n" in shown
+        assert "  --config.inner.size (default None)\n" in shown
+    assert launch.main(["launch.py", "--help"]) == 0
+    assert "--config.steps" not in capsys.readouterr().out
+    assert launch.main(["launch.py", "--help", "--config=none.py"]) == 2
+    assert capsys.readouterr().err == "error: --config = 'none.py': expected an existing .py file\n"
+
+
 def test_import_takes_no_jax_and_no_pandas():
     code = (
         "import sys, launch, sweep_jax.progress, sweep_jax.provenance;"

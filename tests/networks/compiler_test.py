@@ -129,6 +129,17 @@ def test_random_trees_in_their_smallest_architecture(seed):
     assert _errors(made, T, seed=seed) <= made.bound(T) + ROUNDING
 
 
+def test_a_node_written_twice_with_other_names_is_built_once():
+    pair = 'maximum("{0}", linear("a", x("{0}")) + maximum("{1}", dot(x("{1}"), x("{0}"))))'
+    tree = parse(f"output = {pair.format('t', 's')} - 0.5 * {pair.format('v', 'u')}")
+    once = parse(f"output = {pair.format('t', 's')}")
+    weights = {"a": np.ones(DIM)}
+    made = compile_tree(tree, weights, _plan(tree, (1, 1), 8), DIM, 8, 0.1)
+    single = compile_tree(once, weights, _plan(once, (1, 1), 8), DIM, 8, 0.1)
+    assert made.config.width == single.config.width
+    assert _errors(made, 8) <= made.bound(8) + ROUNDING
+
+
 @pytest.mark.parametrize(
     ("name", "heads", "what"),
     [

@@ -104,7 +104,7 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
         expected = "a number >= 1: this backend does not tell what a program needs"
         raise BadInput(f"config.execution.lanes = 0: expected {expected}")
     devices = jax.device_count()
-    held = sum(x.nbytes for x in jax.tree.leaves(frozen.params))
+    held = sum(x.nbytes for x in jax.tree.leaves((frozen.params, frozen.rounded)))
     way = 2 * trace.nbytes(s.execution.path, slots, model.config.width)  # in the pool and out of it
     free = free_memory()
     return fit(sum(one) - held + way, sum(two) - held + 2 * way, free, devices, cells, _most())

@@ -67,6 +67,8 @@ def cram_config(path: str, smoke_path: str, arg: str) -> ConfigDict:
     config.cramming.restarts = 0
     config.cramming.coefficients = 0  # numbers a vector is made of; 0: all
     config.cramming.support = "free"  # ball or box of the model's inputs
+    config.cramming.products = "stored"  # or bfloat16: faster, for the search only
+    config.cramming.lead = 0.0  # logits that count as right; more than bfloat16 rounds: 0.2
     config.cramming.steps = 5000
     config.cramming.patience = 500
 

@@ -35,6 +35,9 @@ class Program(Protocol):
     def look(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
         """For every cell: is it finished, and the size that its next step needs."""
 
+    def words(self, state: Any) -> str:
+        """How far the running cells are, in a few words for whoever waits."""
+
     def finish(self, state: Any, row: int) -> tuple[Result, dict[str, np.ndarray]]:
         """The checked result of a finished cell."""
 
@@ -74,6 +77,7 @@ def run_pool(
     stop: Stop,
     provenance: Mapping[str, Any],
     on_cell: Callable[[Result], None],
+    on_chunk: Callable[[str], None],
 ) -> None:
     """Advances a pool until every cell of it is finished and stored; `on_cell` hears of each.
 
@@ -90,6 +94,7 @@ def run_pool(
       stop: looked at after each chunk.
       provenance: stored with every result.
       on_cell: called with each result.
+      on_chunk: called after each chunk with the program's words on it.
 
     Raises:
       Stopped: a stop was asked for; the last chunk is saved.
@@ -104,7 +109,8 @@ def run_pool(
             directory.mkdir(exist_ok=True)
             write_text(listed, "\n".join(cell.name for cell in chosen))
             program = make(chosen)
-            _run(chosen, program, checkpoints, store, lanes, buckets, stop, provenance, on_cell)
+            how = (lanes, buckets, stop, provenance, on_cell, on_chunk)
+            _run(chosen, program, checkpoints, store, *how)
         checkpoints.clear()
 
 
@@ -131,6 +137,7 @@ def _run(
     stop: Stop,
     provenance: Mapping[str, Any],
     on_cell: Callable[[Result], None],
+    on_chunk: Callable[[str], None],
 ) -> None:
     state = program.start()
     restored = checkpoints.restore(state)
@@ -155,3 +162,4 @@ def _run(
         state = program.advance(state, rows_L, bucket)
         chunk += 1
         checkpoints.save(chunk, state)
+        on_chunk(program.words(state))

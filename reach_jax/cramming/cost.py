@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from reach_jax.cramming import lane
+from reach_jax.cramming.freeze import rounding
 from reach_jax.cramming.settings import CrammingConfig
 from reach_jax.cramming.state import Frozen, Lane, Limits, Task
 from reach_jax.models.kinds import Config
@@ -64,7 +65,10 @@ def step_memory(
     scale: Any = shape((), jnp.float32)
     bound: Any = shape((model.width,), jnp.float32)
     limits = None if config.support == "free" else Limits(scale, bound, bound)
-    frozen = Frozen(jax.eval_shape(lambda: params), prefix, scale, limits)
+    rounded = None
+    if config.products == "bfloat16":
+        rounded = jax.eval_shape(functools.partial(rounding, model), params)
+    frozen = Frozen(jax.eval_shape(lambda: params), prefix, scale, limits, rounded=rounded)
 
     def start(frozen: Frozen, _: jax.Array, task: Task) -> Lane:
         return lane.start(model, config, frozen, jax.random.key(0), task, slots)

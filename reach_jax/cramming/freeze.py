@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from reach_jax.cramming.settings import CrammingConfig
-from reach_jax.cramming.state import Frozen, Limits
+from reach_jax.cramming.state import Frozen, Limits, Rounded
 from reach_jax.models import kinds
 from reach_jax.models.config import Params
 from sweep_jax.checks import require
@@ -52,4 +52,17 @@ def freeze(
         radius = jnp.sqrt(jnp.max(jnp.sum(jnp.square(inputs_VD), axis=-1)))
         limits = Limits(radius, inputs_VD.min(axis=0), inputs_VD.max(axis=0))
     prefix_D = embed(jnp.array([prefix_id]))[0] if begins else None
-    return Frozen(params, prefix_D, jnp.std(inputs_VD), limits, jnp.int32(tokens))
+    rounded = rounding(model, params) if config.products == "bfloat16" else None
+    return Frozen(params, prefix_D, jnp.std(inputs_VD), limits, jnp.int32(tokens), rounded)
+
+
+def rounding(model: kinds.Config, params: Params) -> Rounded:
+    """The model's matrices in bfloat16: a second copy, half the size of a float32 model."""
+
+    def narrow(path: tuple, weight: jax.Array) -> jax.Array:
+        is_matrix = path[-1].key in kinds.MATRICES
+        return weight.astype(jnp.bfloat16) if is_matrix else weight
+
+    head_VD = kinds.module(model).apply({"params": params}, method="head")
+    narrowed = jax.tree_util.tree_map_with_path(narrow, params)
+    return Rounded(narrowed, head_VD.astype(jnp.bfloat16))

@@ -20,6 +20,7 @@ from reach_jax.cramming.state import (
     STALLED,
     Frozen,
     Lane,
+    Rounded,
     Task,
 )
 from reach_jax.models import kinds
@@ -74,11 +75,12 @@ def loss_and_reach(
 
     The first target is predicted from the last prompt vector; with `first_token="given"` it is an
     input only, counts as right and is not in the loss. A token counts as correct when it is the
-    argmax, the lowest id among exact ties: the rule of `verify.greedy_decode`.
+    argmax, the lowest id among exact ties: the rule of `verify.greedy_decode`; and leads by
+    `lead`, which is there to outweigh what `products` rounds.
     """
-    scores = teacher_forced(model, frozen, prompt_MD, task, config.temperature)
+    scores = teacher_forced(model, frozen, prompt_MD, task, config.temperature, frozen.rounded)
     index_N = jnp.arange(task.target_N.shape[0])
-    right_N = scores.correct
+    right_N = scores.correct & (scores.margin >= config.lead)
     in_window_N = rules(config).window(config, reached, task)
     if config.first_token == "given":
         right_N, in_window_N = right_N | (index_N == 0), in_window_N & (index_N > 0)
@@ -93,15 +95,16 @@ def teacher_forced(
     prompt_MD: jax.Array,
     task: Task,
     temperature: float = 1.0,
+    rounded: Rounded | None = None,
 ) -> readout.Scores:
     """Scores (N,) of each target given the prompt and all targets before it; `used` may be 0."""
     apply = kinds.module(model).apply
-    variables = {"params": frozen.params}
+    variables = {"params": frozen.params if rounded is None else rounded.params}
     N = task.target_N.shape[0]
     target_ND = apply(variables, task.target_N, method="embed")
     parts = layout.arrange(prompt_MD, task.used, frozen.prefix_D, target_ND)
     hidden_TD = apply(variables, *parts, method="hidden")
-    head_VD = apply(variables, method="head")
+    head_VD = apply(variables, method="head") if rounded is None else rounded.head_VD
     return readout.score(hidden_TD[-N:], head_VD, task.target_N, temperature=temperature)
 
 

@@ -189,6 +189,18 @@ class CrammingProgram:
         span_C = lane.rules(self._config).span(self._config, state.lanes_C, state.tasks_C)
         return phase_C != RUNNING, np.asarray(span_C)
 
+    def words(self, state: Pool) -> str:
+        """How many cells have begun and not ended, their steps, and how far they got."""
+        phase_C, step_C, best_C = (
+            np.asarray(x) for x in (state.lanes_C.phase, state.lanes_C.step, state.lanes_C.best)
+        )
+        live = (phase_C == RUNNING) & (step_C > 0)
+        if not live.any():
+            return "none running"
+        steps, best = f"{step_C[live].mean():.0f}", f"{best_C[live].mean():.1f}"
+        most = self._config.steps
+        return f"{live.sum()} running, at step {steps} of at most {most}, {best} tokens (means)"
+
     def finish(self, state: Pool, row: int) -> tuple[Result, dict[str, np.ndarray]]:
         """Proves what the lane found by an independent decode, and reports that (`outcome`)."""
         found = jax.tree.map(lambda x: np.asarray(x[row]), state.lanes_C)

@@ -15,6 +15,7 @@ CHOICES = {
     "rate_unit": ("embeddings", "absolute"),
     "init": ("noise", "tokens", "target", "states"),
     "support": ("free", "ball", "box"),
+    "products": ("stored", "bfloat16"),
 }
 
 
@@ -61,6 +62,8 @@ class CrammingConfig:
     restarts: int = 0  # new attempts after a stall, within `steps`
     coefficients: int = 0  # numbers a prompt vector is made of, in a random subspace; 0: all D
     support: str = "free"  # prompts stay in the ball or box of the model's own input vectors
+    products: str = "stored"  # what the search multiplies weights in; the proof takes the stored
+    lead: float = 0.0  # logits by which a token must lead to count as right in the search
 
     def __post_init__(self) -> None:
         for name in ("max_target", "lookahead", "steps", "patience"):
@@ -71,7 +74,7 @@ class CrammingConfig:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number > 0")
         for name in ("b1", "b2"):
             require(0 <= getattr(self, name) < 1, name, getattr(self, name), "a number in [0, 1)")
-        for name in ("focus", "weight_decay"):
+        for name in ("focus", "weight_decay", "lead"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "a number >= 0")
         for name in ("restarts", "coefficients"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "an integer >= 0")

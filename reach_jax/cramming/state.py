@@ -19,6 +19,13 @@ class Limits(NamedTuple):
     hi_D: jax.Array
 
 
+class Rounded(NamedTuple):
+    """The model as a search with rounded products multiplies with it."""
+
+    params: Params  # matrices of the layers in bfloat16, all else as stored
+    head_VD: jax.Array  # bfloat16
+
+
 class Frozen(NamedTuple):
     """The model that the prompts are for; never changed."""
 
@@ -27,6 +34,7 @@ class Frozen(NamedTuple):
     scale: jax.Array  # standard deviation of the input vectors of tokens, the unit of `rate`
     limits: Limits | None = None  # only where `support` or the report asks for them
     tokens: jax.Array | None = None  # V without the table's padding; None for the whole table
+    rounded: Rounded | None = None  # only with `products="bfloat16"`
 
 
 class Trace(NamedTuple):

@@ -43,6 +43,7 @@ def run(
     stop: Stop,
     origin: Mapping[str, Any],
     tell: Callable[[Result], None],
+    say: Callable[[str], None],
 ) -> None:
     """Runs a pool to its end, spread over all devices there are.
 
@@ -54,6 +55,7 @@ def run(
       stop: looked at after each chunk.
       origin: stored with every result.
       tell: called with each result.
+      say: called after each chunk with how far it is.
 
     Raises:
       Stopped: a stop was asked for; the last chunk is saved.
@@ -65,7 +67,8 @@ def run(
     count = s.execution.lanes or lanes_for(subject, slots, len(pool))
     count = -(-count // devices) * devices  # every device has as many
     make = functools.partial(program, subject, slots, mesh.row() if devices > 1 else None)
-    lanes.run_pool(pool, make, store, root, count, s.execution.buckets, stop, origin, tell)
+    how = (count, s.execution.buckets, stop, origin, tell, say)
+    lanes.run_pool(pool, make, store, root, *how)
 
 
 def program(subject: Subject, slots: int, row: Any, cells: Sequence[Cell]) -> CrammingProgram:
@@ -104,7 +107,7 @@ def lanes_for(subject: Subject, slots: int, cells: int) -> int:
         expected = "a number >= 1: this backend does not tell what a program needs"
         raise BadInput(f"config.execution.lanes = 0: expected {expected}")
     devices = jax.device_count()
-    held = sum(x.nbytes for x in jax.tree.leaves(frozen.params))
+    held = sum(x.nbytes for x in jax.tree.leaves((frozen.params, frozen.rounded)))
     way = 2 * trace.nbytes(s.execution.path, slots, model.config.width)  # in the pool and out of it
     free = free_memory()
     return fit(sum(one) - held + way, sum(two) - held + 2 * way, free, devices, cells, _most())

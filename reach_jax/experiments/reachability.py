@@ -136,12 +136,15 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
         def tell(result: Result) -> None:
             bar.update(1, last=f"{result.metrics['threshold']} tokens")
 
+        def say(words: str) -> None:
+            bar.update(0, now=words)
+
         if sweeps:
-            rounds.run(subject, mine, context, origin, tell)
+            rounds.run(subject, mine, context, origin, tell, say)
             return
         root = context.workdir / "pools"
         for pool in mine:
-            pools.run(subject, pool, context.store, root, context.stop, origin, tell)
+            pools.run(subject, pool, context.store, root, context.stop, origin, tell, say)
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:

@@ -36,6 +36,7 @@ def run(
     context: Context,
     origin: Mapping[str, Any],
     tell: Callable[[Result], None],
+    say: Callable[[str], None],
 ) -> None:
     """Tries lengths until every group's sweep is over, and stores each target's result.
 
@@ -63,7 +64,7 @@ def run(
                 due += [one_try(cell, length) for cell in mine[at]]
         for pool in lanes.pools(due, subject.settings.execution.pool) if due else []:
             root = context.workdir / "pools"
-            pools.run(subject, pool, tries, root, context.stop, origin, lambda _: None)
+            pools.run(subject, pool, tries, root, context.stop, origin, lambda _: None, say)
 
 
 def one_try(cell: Cell, length: int) -> Cell:

@@ -12,6 +12,8 @@ from reach_jax.models import decoder, mamba
 from reach_jax.models.config import DecoderConfig, MambaConfig, Params
 
 Config = DecoderConfig | MambaConfig
+# The parameters that multiply activations by `ops.products`, by their last name.
+MATRICES = frozenset({"q", "k", "v", "o", "gate", "up", "down"})
 
 
 def module(config: Config) -> decoder.Decoder | mamba.Mamba:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from reach_jax.models.config import DecoderConfig
-from reach_jax.ops import attention, mlp, norms, rope
+from reach_jax.ops import attention, mlp, norms, products, rope
 
 
 class Cache(NamedTuple):
@@ -111,14 +111,14 @@ class Attention(nn.Module):
             v_SKN = jax.lax.dynamic_update_slice(cache.values, v_SKN, (slot, 0, 0))
             cache = Cache(k_SKN, v_SKN)
         out_THN = attention.attend(q_THN, k_SKN, v_SKN, view.mask_TS, c.score_scale)
-        out_TD = jnp.einsum("thn,hnd->td", out_THN, o_HND)
+        out_TD = products.product("thn,hnd->td", out_THN, o_HND)
         return (out_TD if o_D is None else out_TD + o_D[None]), cache
 
     def _heads(self, x_TD: jax.Array, name: str, heads: int) -> jax.Array:
         c = self.config
         kernel_DHN = kernel(self, name, (c.width, heads, c.head_width), c.width)
         bias_HN = bias(self, name + "_bias", (heads, c.head_width), c.qkv_bias)
-        out_THN = jnp.einsum("td,dhn->thn", x_TD, kernel_DHN)
+        out_THN = products.product("td,dhn->thn", x_TD, kernel_DHN)
         return out_THN if bias_HN is None else out_THN + bias_HN[None]
 
     def _normed(self, x_TD: jax.Array, name: str, heads: int) -> jax.Array:

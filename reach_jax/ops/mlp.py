@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import jax
 
+from reach_jax.ops import products
+
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "silu": jax.nn.silu,
     "relu": jax.nn.relu,
@@ -16,7 +18,7 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 def affine(x_TD: jax.Array, kernel_DF: jax.Array, bias_F: jax.Array | None = None) -> jax.Array:
     """x kernel + bias, (T, F)."""
-    y_TF = x_TD @ kernel_DF
+    y_TF = products.product("td,df->tf", x_TD, kernel_DF)
     return y_TF if bias_F is None else y_TF + bias_F[None]
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from reach_jax.ops import products
+
 
 class Scores(NamedTuple):
     """What a chunk of logits says of its targets; every field float32 (or bool) of shape (N,)."""
@@ -21,7 +23,7 @@ class Scores(NamedTuple):
 
 def logits(hidden_ND: jax.Array, head_VD: jax.Array) -> jax.Array:
     """Logits in float32, (N, V)."""
-    return jnp.einsum("nd,vd->nv", hidden_ND, head_VD, preferred_element_type=jnp.float32)
+    return products.product("nd,vd->nv", hidden_ND.astype(jnp.float32), head_VD)
 
 
 def score(

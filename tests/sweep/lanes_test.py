@@ -33,6 +33,9 @@ class Counter:
         count[live] += 1
         return {"count": count}
 
+    def words(self, state):
+        return "as far as it got"
+
     def look(self, state):
         return state["count"] >= self.goals, state["count"] + 1
 
@@ -61,7 +64,9 @@ def complete(cells, store, root, program, stop=None, on_cell=lambda result: None
         made.extend(chosen)
         return program
 
-    run_pool(cells, make, store, root, LANES, BUCKETS, stop or Stop(), {"made": "here"}, on_cell)
+    run_pool(
+        cells, make, store, root, LANES, BUCKETS, stop or Stop(), {"made": "here"}, on_cell, print
+    )
     return made
 
 

@@ -8,19 +8,23 @@ from typing import Any
 
 import jax
 
-from reach_jax.models import decoder, mamba
-from reach_jax.models.config import DecoderConfig, MambaConfig, Params
+from reach_jax.models import decoder, lstm, mamba
+from reach_jax.models.config import DecoderConfig, LSTMConfig, MambaConfig, Params
 
-Config = DecoderConfig | MambaConfig
+Config = DecoderConfig | MambaConfig | LSTMConfig
 
 
-def module(config: Config) -> decoder.Decoder | mamba.Mamba:
+def module(config: Config) -> decoder.Decoder | mamba.Mamba | lstm.LSTM:
     """The module, unbound."""
+    if isinstance(config, LSTMConfig):
+        return lstm.LSTM(config)
     return mamba.Mamba(config) if isinstance(config, MambaConfig) else decoder.Decoder(config)
 
 
 def init(config: Config, key: jax.Array) -> Params:
     """Fresh parameters."""
+    if isinstance(config, LSTMConfig):
+        return lstm.init(config, key)
     if isinstance(config, MambaConfig):
         return mamba.init(config, key)
     return decoder.init(config, key)
@@ -28,6 +32,8 @@ def init(config: Config, key: jax.Array) -> Params:
 
 def empty_cache(config: Config, slots: int) -> Any:
     """What `step` needs before its first position; good for `slots` of them."""
+    if isinstance(config, LSTMConfig):
+        return lstm.empty_memory(config)
     if isinstance(config, MambaConfig):
         return mamba.empty_memory(config)
     return decoder.empty_cache(config, slots)

@@ -1,0 +1,262 @@
+"""Copying judged by what a model emits: greedy decoding with a cache, counted string by string.
+
+A string counts as copied when its letters and the end symbol come out, all of them right. Decoding
+is not cut where the end symbol came too early: every symbol of the answer is compared with what
+stands at its place, so that one who guesses scores 1/V a symbol. Padding is never read, emitted or
+counted, as every row is decoded from its own first symbol on.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from reach_jax.copying import task
+from reach_jax.models import decoder, kinds
+from reach_jax.models.config import Params
+from reach_jax.ops import readout
+from sweep_jax.checks import require
+
+LEAST_BUCKET = 32  # slots; buckets are powers of two
+Step = Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]]
+
+
+class Copier(Protocol):
+    """Anything that says the next symbol; what is evaluated."""
+
+    def start(self, slots: int) -> Any:
+        """The state before the first symbol; good for `slots` of them."""
+
+    def step(self, state: Any, token: jax.Array, place: jax.Array) -> tuple[jax.Array, Any]:
+        """Logits (V,) of the symbol behind `token`, which stands at `place`; the state after."""
+
+
+class Batch(NamedTuple):
+    """Questions with their answers; rows may differ in length."""
+
+    prompt_BS: np.ndarray  # what is given, then PAD
+    given_B: np.ndarray  # symbols given, the separator the last
+    answer_BS: np.ndarray  # the string and END, then PAD
+    length_B: np.ndarray  # symbols of the answer, END included
+
+
+class Scores(NamedTuple):
+    """What came out, by string."""
+
+    copied_B: np.ndarray  # bool: the whole answer
+    right_B: np.ndarray  # symbols of the answer that are right
+    length_B: np.ndarray  # symbols of the answer
+
+
+def questions(strings_BN: np.ndarray, before_BS: np.ndarray | None = None) -> Batch:
+    """`$s|` for every string, behind what stands before it.
+
+    Args:
+      strings_BN: letters.
+      before_BS: whole examples to stand in front, one row each; nothing if None.
+    """
+    whole_BS, B = task.examples(strings_BN), len(strings_BN)
+    front_BS = np.zeros((B, 0), np.int32) if before_BS is None else before_BS
+    cut = strings_BN.shape[1] + 2
+    prompt_BS = np.concatenate([front_BS, whole_BS[:, :cut]], axis=1)
+    answer_BS = whole_BS[:, cut:]
+    full = [np.full(B, size, np.int32) for size in (prompt_BS.shape[1], answer_BS.shape[1])]
+    return Batch(prompt_BS, full[0], answer_BS, full[1])
+
+
+def check(batch: Batch) -> None:
+    """Refuses a batch whose rows are not what their lengths say.
+
+    Raises:
+      ValueError: lengths do not fit the arrays; a prompt does not end with the separator, an
+        answer with the end symbol; symbols stand where padding should.
+    """
+    sides = (
+        ("prompt", batch.prompt_BS, batch.given_B, task.SEPARATOR),
+        ("answer", batch.answer_BS, batch.length_B, task.END),
+    )
+    for name, token_BS, size_B, last in sides:
+        B, S = token_BS.shape
+        fits = size_B.shape == (B,) and bool(((size_B >= 1) & (size_B <= S)).all())
+        require(fits, f"lengths of {name}s", size_B.tolist(), f"{B} integers in [1, {S}]")
+        ends_B = token_BS[np.arange(B), size_B - 1]
+        row = int(np.argmax(ends_B != last))
+        expected = f"{task.SYMBOLS[last]!r} as symbol {size_B[row]} of {name} {row}, its last one"
+        require(bool((ends_B == last).all()), "symbol", task.decode([ends_B[row]]), expected)
+        behind_BS = np.arange(S)[None, :] >= size_B[:, None]
+        pads = bool((token_BS[behind_BS] == task.PAD).all())
+        require(pads, f"{name}s of mixed lengths", "symbols behind the end", "padding there")
+
+
+def bucket(symbols: int) -> int:
+    """Slots for so many symbols: the least power of two that holds them, at least 32."""
+    return max(LEAST_BUCKET, 1 << (symbols - 1).bit_length())
+
+
+def greedy(
+    step: Step, state: Any, prompt_S: jax.Array, given: jax.Array, slots: int
+) -> jax.Array:
+    """What is emitted behind each of `slots` symbols, (slots,): the prompt's own, then its own.
+
+    The first of the answer is emitted behind symbol `given - 1`. Ties go to the lowest id.
+    """
+    padded_S = jnp.pad(prompt_S, (0, slots - prompt_S.shape[0]))
+
+    def body(carry: tuple[Any, jax.Array], place: jax.Array) -> tuple[Any, jax.Array]:
+        state, last = carry
+        logits_V, state = step(state, jnp.where(place < given, padded_S[place], last), place)
+        token = jnp.argmax(logits_V).astype(jnp.int32)
+        return (state, token), token
+
+    return jax.lax.scan(body, (state, jnp.int32(0)), jnp.arange(slots))[1]
+
+
+class ModelCopier:
+    """A model of `reach_jax.models`, with its cache."""
+
+    def __init__(
+        self, config: kinds.Config, params: Params, rules: decoder.Rules | None = None
+    ) -> None:
+        """Takes parameters, and a decoder's positions where the configuration does not say them."""
+        self._config, self._variables = config, {"params": params}
+        self._named = {} if rules is None else {"rules": rules}
+
+    def start(self, slots: int) -> Any:
+        """An empty cache."""
+        return kinds.empty_cache(self._config, slots)
+
+    def step(self, state: Any, token: jax.Array, place: jax.Array) -> tuple[jax.Array, Any]:
+        """One symbol through the model."""
+        apply = functools.partial(kinds.module(self._config).apply, self._variables)
+        input_D = apply(token[None], method="embed")[0]
+        state_D, state = apply(input_D, place, state, method="step", **self._named)
+        return readout.logits(state_D[None], apply(method="head"))[0], state
+
+
+class Oracle:
+    """Copies without fault, whatever the length: what the evaluation must give 1.0."""
+
+    def start(self, slots: int) -> Any:
+        """No symbol seen; begin and separator not found."""
+        return jnp.full(slots, task.PAD, jnp.int32), jnp.int32(0), jnp.int32(-1)
+
+    def step(self, state: Any, token: jax.Array, place: jax.Array) -> tuple[jax.Array, Any]:
+        """The letter as far behind the last begin as this place is behind the last separator."""
+        seen_S, begin, separator = state
+        seen_S = seen_S.at[place].set(token)
+        begin = jnp.where(token == task.BEGIN, place, begin)
+        separator = jnp.where(token == task.SEPARATOR, place, separator)
+        source = seen_S[begin + 1 + place - separator]
+        said = jnp.where(source == task.SEPARATOR, task.END, source)
+        return jax.nn.one_hot(said, task.VOCABULARY), (seen_S, begin, separator)
+
+
+class Guesser:
+    """Says a uniformly random symbol, whatever was given."""
+
+    def __init__(self, key: jax.Array) -> None:
+        """Takes the key that decides all guesses."""
+        self._key = key
+
+    def start(self, slots: int) -> Any:
+        """A sum over what was seen, so that rows guess apart."""
+        return jnp.uint32(0)
+
+    def step(self, state: Any, token: jax.Array, place: jax.Array) -> tuple[jax.Array, Any]:
+        """Logits without meaning."""
+        state = state * jnp.uint32(31) + token.astype(jnp.uint32)
+        key = jax.random.fold_in(jax.random.fold_in(self._key, state), place)
+        return jax.random.uniform(key, (task.VOCABULARY,)), state
+
+
+def emitted(copier: Copier, prompt_BS: jax.Array, given_B: jax.Array, slots: int) -> jax.Array:
+    """`greedy` for every row, (B, slots); to be jitted by the caller."""
+
+    def one(prompt_S: jax.Array, given: jax.Array) -> jax.Array:
+        return greedy(copier.step, copier.start(slots), prompt_S, given, slots)
+
+    return jax.vmap(one)(prompt_BS, given_B)
+
+
+@functools.partial(jax.jit, static_argnames=("config", "slots"))
+def model_emitted(
+    config: kinds.Config,
+    params: Params,
+    rules: decoder.Rules | None,
+    prompt_BS: jax.Array,
+    given_B: jax.Array,
+    slots: int,
+) -> jax.Array:
+    """`emitted` of a model."""
+    return emitted(ModelCopier(config, params, rules), prompt_BS, given_B, slots)
+
+
+def score(emitted_BS: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array]:
+    """Whole answers right, (B,) bool, and symbols right, (B,); arrays of either library."""
+    N = batch.answer_BS.shape[1]
+    place_BN = batch.given_B[:, None] - 1 + jnp.arange(N)[None, :]
+    said_BN = jnp.take_along_axis(emitted_BS, place_BN, axis=1, mode="clip")
+    counts_BN = jnp.arange(N)[None, :] < batch.length_B[:, None]
+    right_BN = (said_BN == batch.answer_BS) & counts_BN
+    right_B = jnp.sum(right_BN, axis=1)
+    return right_B == batch.length_B, right_B
+
+
+def evaluate(
+    run: Callable[[jax.Array, jax.Array, int], jax.Array], batch: Batch, rows: int
+) -> Scores:
+    """Decodes a batch by buckets of its rows' lengths.
+
+    Args:
+      run: what is emitted behind every symbol, given prompts (rows, S), symbols given, and slots.
+      batch: checked here.
+      rows: strings that are decoded at once; what is missing to them is filled up and dropped.
+
+    Raises:
+      ValueError: as `check`.
+    """
+    check(batch)
+    copied_B = np.zeros(len(batch.given_B), bool)
+    right_B = np.zeros(len(batch.given_B), np.int64)
+    need_B = np.array([bucket(int(n)) for n in batch.given_B + batch.length_B])
+    for slots in np.unique(need_B):
+        members = np.flatnonzero(need_B == slots)
+        wide = Batch(*(_fit(part, int(slots)) for part in batch))
+        for first in range(0, len(members), rows):
+            some = members[first : first + rows]
+            index_R = np.resize(some, rows)
+            part = Batch(*(jnp.asarray(x[index_R]) for x in wide))
+            out_RS = run(part.prompt_BS, part.given_B, int(slots))
+            copied_R, right_R = score(out_RS, part)
+            copied_B[some] = np.asarray(copied_R)[: len(some)]
+            right_B[some] = np.asarray(right_R)[: len(some)]
+    return Scores(copied_B, right_B, np.asarray(batch.length_B))
+
+
+def _fit(part: np.ndarray, slots: int) -> np.ndarray:
+    """Rows of symbols as wide as the bucket, so that one program serves it; lengths as they are."""
+    if part.ndim == 1:
+        return part
+    narrow = part[:, :slots]
+    pad = slots - narrow.shape[1]
+    return np.pad(narrow, ((0, 0), (0, pad)), constant_values=task.PAD)
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """One batch of all rows."""
+    S = max(batch.prompt_BS.shape[1] for batch in batches)
+    N = max(batch.answer_BS.shape[1] for batch in batches)
+
+    def wide(part: np.ndarray, size: int) -> np.ndarray:
+        pad = size - part.shape[1]
+        return np.pad(part, ((0, 0), (0, pad)), constant_values=task.PAD)
+
+    return Batch(
+        np.concatenate([wide(batch.prompt_BS, S) for batch in batches]),
+        np.concatenate([batch.given_B for batch in batches]),
+        np.concatenate([wide(batch.answer_BS, N) for batch in batches]),
+        np.concatenate([batch.length_B for batch in batches]),
+    )

@@ -7,7 +7,7 @@ counted, as every row is decoded from its own first symbol on.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -194,6 +194,23 @@ def model_emitted(
     return emitted(ModelCopier(config, params, rules), prompt_BS, given_B, slots)
 
 
+@functools.partial(jax.jit, static_argnames="config")
+def memory_after(config: kinds.Config, params: Params, token_BS: jax.Array) -> jax.Array:
+    """What a recurrent model keeps of each row, all its numbers in one line: (B, numbers)."""
+    copier = ModelCopier(config, params)
+
+    def one(token_S: jax.Array) -> jax.Array:
+        S = token_S.shape[0]
+
+        def body(state: Any, item: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+            return copier.step(state, *item)[1], None
+
+        state = jax.lax.scan(body, copier.start(S), (token_S, jnp.arange(S)))[0]
+        return jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(state)])
+
+    return jax.vmap(one)(token_BS)
+
+
 def score(emitted_BS: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array]:
     """Whole answers right, (B,) bool, and symbols right, (B,); arrays of either library."""
     N = batch.answer_BS.shape[1]
@@ -224,39 +241,37 @@ def evaluate(
     need_B = np.array([bucket(int(n)) for n in batch.given_B + batch.length_B])
     for slots in np.unique(need_B):
         members = np.flatnonzero(need_B == slots)
-        wide = Batch(*(_fit(part, int(slots)) for part in batch))
         for first in range(0, len(members), rows):
             some = members[first : first + rows]
-            index_R = np.resize(some, rows)
-            part = Batch(*(jnp.asarray(x[index_R]) for x in wide))
-            out_RS = run(part.prompt_BS, part.given_B, int(slots))
+            part = _cut(batch, np.resize(some, rows), int(slots))
+            out_RS = run(jnp.asarray(part.prompt_BS), jnp.asarray(part.given_B), int(slots))
             copied_R, right_R = score(out_RS, part)
             copied_B[some] = np.asarray(copied_R)[: len(some)]
             right_B[some] = np.asarray(right_R)[: len(some)]
     return Scores(copied_B, right_B, np.asarray(batch.length_B))
 
 
-def _fit(part: np.ndarray, slots: int) -> np.ndarray:
-    """Rows of symbols as wide as the bucket, so that one program serves it; lengths as they are."""
-    if part.ndim == 1:
-        return part
-    narrow = part[:, :slots]
-    pad = slots - narrow.shape[1]
-    return np.pad(narrow, ((0, 0), (0, pad)), constant_values=task.PAD)
+def padded(batch: Batch, prompt: int, answer: int) -> Batch:
+    """The same batch in arrays of these widths, at least its own."""
+
+    def wide(part_BS: np.ndarray, size: int) -> np.ndarray:
+        missing = ((0, 0), (0, size - part_BS.shape[1]))
+        return np.pad(part_BS, missing, constant_values=task.PAD)
+
+    sides = (wide(batch.prompt_BS, prompt), wide(batch.answer_BS, answer))
+    return Batch(sides[0], batch.given_B, sides[1], batch.length_B)
 
 
-def joined(batches: list[Batch]) -> Batch:
+def joined(batches: Sequence[Batch]) -> Batch:
     """One batch of all rows."""
-    S = max(batch.prompt_BS.shape[1] for batch in batches)
-    N = max(batch.answer_BS.shape[1] for batch in batches)
+    prompt = max(batch.prompt_BS.shape[1] for batch in batches)
+    answer = max(batch.answer_BS.shape[1] for batch in batches)
+    parts = zip(*(padded(batch, prompt, answer) for batch in batches), strict=True)
+    return Batch(*(np.concatenate(part) for part in parts))
 
-    def wide(part: np.ndarray, size: int) -> np.ndarray:
-        pad = size - part.shape[1]
-        return np.pad(part, ((0, 0), (0, pad)), constant_values=task.PAD)
 
-    return Batch(
-        np.concatenate([wide(batch.prompt_BS, S) for batch in batches]),
-        np.concatenate([batch.given_B for batch in batches]),
-        np.concatenate([wide(batch.answer_BS, N) for batch in batches]),
-        np.concatenate([batch.length_B for batch in batches]),
-    )
+def _cut(batch: Batch, index_R: np.ndarray, slots: int) -> Batch:
+    """These rows, in arrays as wide as their bucket, so that one program serves it."""
+    some = Batch(*(part[index_R] for part in batch))
+    narrow = some._replace(prompt_BS=some.prompt_BS[:, :slots], answer_BS=some.answer_BS[:, :slots])
+    return padded(narrow, slots, slots)

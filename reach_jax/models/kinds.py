@@ -4,6 +4,7 @@ All modules have `embed`, `head`, `hidden`, `states`, `step` and `__call__`, as 
 `decoder.Decoder`. Not here: anything that a model does.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -37,3 +38,13 @@ def empty_cache(config: Config, slots: int) -> Any:
     if isinstance(config, MambaConfig):
         return mamba.empty_memory(config)
     return decoder.empty_cache(config, slots)
+
+
+def memory_size(config: Config) -> int | None:
+    """Numbers that the model keeps of all it has read; None where they grow with the positions."""
+
+    def size(slots: int) -> int:
+        shapes = jax.eval_shape(functools.partial(empty_cache, config, slots))
+        return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+    return size(1) if size(1) == size(2) else None

@@ -53,9 +53,7 @@ class Block(torch.nn.Module):
         super().__init__()
         inner, self.heads = c.heads * c.head_width, c.heads
         self.norms = torch.nn.ModuleList(torch.nn.RMSNorm(c.width, c.norm_eps) for _ in range(2))
-        self.q, self.k, self.v = (
-            torch.nn.Linear(c.width, inner, bias=False) for _ in range(3)
-        )
+        self.q, self.k, self.v = (torch.nn.Linear(c.width, inner, bias=False) for _ in range(3))
         self.o = torch.nn.Linear(inner, c.width, bias=False)
         self.gate, self.up = (torch.nn.Linear(c.width, c.mlp_width, bias=False) for _ in range(2))
         self.down = torch.nn.Linear(c.mlp_width, c.width, bias=False)
@@ -115,7 +113,7 @@ class Peer(torch.nn.Module):
 
 
 def ours(shape: program.Shape, runs: int) -> Callable[[], None]:
-    """A call that takes `shape.training.chunk` steps of every run; the check is left to one string."""
+    """A call that takes a chunk of steps of every run; the check at its end is of one string."""
     rules = decoder.rules(shape.model)
     asked = evaluate.questions(task.strings(np.random.default_rng(0), 1, 1))
     batch = evaluate.Batch(*(jnp.asarray(x) for x in asked))

@@ -51,15 +51,11 @@ def _shares(ax: Axes, shares: pd.DataFrame, colour: Mapping[str, str]) -> None:
         named.add(label)
         ax.plot(part["length"], part["share"], style, color=colour[name], label=shown, lw=1.4)
         ax.axvline(longest, color=FAINT, lw=2.5, zorder=0)
-    ax.set(
-        title="copied exactly", xlabel="string (letters)", ylabel="share", ylim=(-0.03, 1.05)
-    )
+    ax.set(title="copied exactly", xlabel="string (letters)", ylabel="share", ylim=(-0.03, 1.05))
     ax.legend(fontsize=7)
 
 
-def _lengths(
-    ax: Axes, found: pd.DataFrame, variants: list[str], colour: Mapping[str, str]
-) -> None:
+def _lengths(ax: Axes, found: pd.DataFrame, variants: list[str], colour: Mapping[str, str]) -> None:
     befores = sorted(set(found["before"]))
     markers = dict(zip(befores, "osD^v", strict=False))
     greatest = 1.0
@@ -72,7 +68,9 @@ def _lengths(
         marker = markers.get(row.before, "x")
         ax.plot(row.length, y, marker, color=colour[row.variant], mfc=empty, ms=4.5)
         if row.censored == "above":
-            ax.annotate("", (row.length * 1.12, y), (row.length, y), arrowprops={"arrowstyle": "->"})
+            ax.annotate(
+                "", (row.length * 1.12, y), (row.length, y), arrowprops={"arrowstyle": "->"}
+            )
         greatest = max(greatest, high)
         ax.axvline(row.longest, color=FAINT, lw=2.5, zorder=0)
     for before in befores:

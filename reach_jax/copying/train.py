@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from reach_jax.copying import evaluate, task
+from reach_jax.copying import copiers, evaluate, task
 from reach_jax.models import decoder, kinds
 from reach_jax.models.config import Params
 from reach_jax.ops import optimizers, readout
@@ -183,6 +183,6 @@ def share_copied(model: kinds.Config, params: Params, lesson: Lesson) -> jax.Arr
     """Share of the lesson's questions that are answered without a fault."""
     batch = lesson.questions
     slots = batch.prompt_BS.shape[1] + batch.answer_BS.shape[1]
-    copier = evaluate.ModelCopier(model, params, lesson.rules)
-    out_BS = evaluate.emitted(copier, batch.prompt_BS, batch.given_B, slots)
+    copier = copiers.ModelCopier(model, params, lesson.rules)
+    out_BS = copiers.emitted(copier, batch.prompt_BS, batch.given_B, slots)
     return jnp.mean(evaluate.score(out_BS, batch)[0].astype(jnp.float32))

@@ -14,7 +14,7 @@ from sweep_jax.experiment import Context
 from sweep_jax.report import Section, format_number, write_report
 from sweep_jax.store import table, write_table
 
-LEAD = """Each model learnt to copy strings of up to the training length and was then asked for longer
+LEAD = """Each model learnt to copy strings of up to the training length and was asked for longer
 ones, by greedy decoding from the question alone. A string counts when all its letters and the end
 symbol come out. The length at 50 % is the centre of a logistic curve through the shares; the fall
 is how many letters it takes from 90 % to 10 %. A model that does not copy what it was trained on is

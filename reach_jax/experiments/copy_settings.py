@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -57,7 +58,7 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         n = self.lengths
-        ascending = len(n) > 0 and n[0] >= 1 and all(a < b for a, b in zip(n, n[1:], strict=False))
+        ascending = len(n) > 0 and n[0] >= 1 and all(a < b for a, b in itertools.pairwise(n))
         require(ascending, "lengths", n, "ascending integers >= 1")
         first = len(self.before) > 0 and self.before[0] == 0
         ok = first and len(set(self.before)) == len(self.before) and min(self.before) >= 0

@@ -33,9 +33,7 @@ class Layer(nn.Module):
     ) -> tuple[jax.Array, Memory]:
         """Hidden vectors (T, D), zero at padding, and this layer's part of the memory after."""
         dtype = jnp.dtype(self.config.dtype)
-        cell = nn.OptimizedLSTMCell(
-            self.config.width, dtype=dtype, param_dtype=dtype, name="cell"
-        )
+        cell = nn.OptimizedLSTMCell(self.config.width, dtype=dtype, param_dtype=dtype, name="cell")
 
         def body(
             cell: nn.Module, carry: tuple[jax.Array, jax.Array], item: tuple[jax.Array, jax.Array]

@@ -1,4 +1,4 @@
-"""The evaluation, with outputs made by hand and with copiers whose score is known (CPY-01, CPY-02)."""
+"""The evaluation: outputs made by hand, and copiers whose score is known (CPY-01, CPY-02)."""
 
 import functools
 
@@ -7,17 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from reach_jax.copying import evaluate, task
+from reach_jax.copying import copiers, evaluate, task
 from reach_jax.models import kinds
 from reach_jax.models.config import LSTMConfig
 
-ORACLE, GUESSER = evaluate.Oracle(), evaluate.Guesser(jax.random.key(5))
+ORACLE, GUESSER = copiers.Oracle(), copiers.Guesser(jax.random.key(5))
 LSTM = LSTMConfig(vocab_size=task.VOCABULARY, layers=1, width=8, tied=False)
 
 
 @functools.cache
 def runner(copier):
-    return jax.jit(functools.partial(evaluate.emitted, copier), static_argnums=2)
+    return jax.jit(functools.partial(copiers.emitted, copier), static_argnums=2)
 
 
 def asked(length, count, seed=0, before=()):
@@ -91,7 +91,7 @@ def test_what_stands_before_a_question_is_no_part_of_the_score():
 
 def test_a_models_score_depends_on_no_bucket_batch_or_neighbour():
     params = kinds.init(LSTM, jax.random.key(1))
-    run = functools.partial(evaluate.model_emitted, LSTM, params, None)
+    run = functools.partial(copiers.model_emitted, LSTM, params, None)
     short, long = asked(4, 6), asked(20, 6)
     both = evaluate.evaluate(run, evaluate.joined([short, long]), 8)
     alone = [evaluate.evaluate(run, batch, 8) for batch in (short, long)]
@@ -106,8 +106,8 @@ def test_decoding_feeds_back_what_was_said_and_not_the_answer():
     """Token by token by hand, with the module's own step."""
     params = kinds.init(LSTM, jax.random.key(1))
     batch = asked(4, 2)
-    out_BS = evaluate.model_emitted(LSTM, params, None, batch.prompt_BS, batch.given_B, 32)
-    copier = evaluate.ModelCopier(LSTM, params)
+    out_BS = copiers.model_emitted(LSTM, params, None, batch.prompt_BS, batch.given_B, 32)
+    copier = copiers.ModelCopier(LSTM, params)
     step = jax.jit(copier.step)
     for row in range(2):
         state, token, said = copier.start(32), int(batch.prompt_BS[row, 0]), []

@@ -11,14 +11,14 @@ SHORTEST, LONGEST, CONTEXT = 2, 7, 40
 
 @pytest.fixture(scope="module")
 def rows():
-    token_BT, counts_BT = jax.jit(
-        lambda key: task.rows(key, 400, SHORTEST, LONGEST, CONTEXT)
-    )(jax.random.key(0))
+    token_BT, counts_BT = jax.jit(lambda key: task.rows(key, 400, SHORTEST, LONGEST, CONTEXT))(
+        jax.random.key(0)
+    )
     return ["".join(task.SYMBOLS[i] for i in row) for row in np.asarray(token_BT)], counts_BT
 
 
 def examples(text):
-    """Whole examples of a row as (string, answer, where the answer begins), read symbol by symbol."""
+    """Whole examples of a row as (string, answer, where the answer begins), and where they end."""
     found, place = [], 0
     while "." in text[place:]:
         end = text.index(".", place)
@@ -77,7 +77,12 @@ def test_text_and_ids_are_each_other():
 
 @pytest.mark.parametrize(
     ("values", "field"),
-    [((1, 0, 9), "longest"), ((0, 3, 9), "shortest"), ((4, 3, 9), "longest"), ((1, 4, 10), "context")],
+    [
+        ((1, 0, 9), "longest"),
+        ((0, 3, 9), "shortest"),
+        ((4, 3, 9), "longest"),
+        ((1, 4, 10), "context"),
+    ],
 )
 def test_what_cannot_be_trained_on_is_refused(values, field):
     with pytest.raises(ValueError, match=field):

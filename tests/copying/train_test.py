@@ -84,7 +84,7 @@ def test_the_loss_is_the_mean_over_answers_alone():
 
 def test_a_lane_learns_the_same_alone_and_among_others(whole, tmp_path):
     store = Store(tmp_path)
-    run(store, [cell(1)], tmp_path / "pools", count=1)
+    run(store, [cell(1)], tmp_path / "pools")  # one place is idle
     (alone, arrays), (among, others) = stored(store, 1), stored(whole[0], 1)
     assert alone["step"] == among["step"]
     np.testing.assert_allclose(alone["loss"], among["loss"], rtol=1e-5)
@@ -124,26 +124,24 @@ def test_a_killed_run_goes_on_from_the_last_whole_checkpoint(whole, tmp_path, ca
         np.testing.assert_array_equal(arrays["best"], others["best"])
 
 
-@pytest.fixture(scope="module")
-def chunk():
-    """One chunk of a lane, compiled once."""
-    return jax.jit(functools.partial(train.advance, MODEL, TRAINING, CONTEXT))
+def test_best_is_kept_and_a_finished_run_stands_still():
+    made = make([cell(0), cell(1)])
 
+    def chunk(state):
+        copy = jax.tree.map(jnp.copy, state)  # the program takes its argument's memory
+        return made.advance(copy, np.arange(2, dtype=np.int32), 1)
 
-def test_best_is_kept_and_a_finished_run_stands_still(chunk):
-    begin = train.start(TRAINING, params(0))
-    first = chunk(begin, lesson(0))
-    assert int(first.step) == int(first.best_step) == TRAINING.chunk
-    better = first._replace(best_exact=jnp.float32(1.0))
-    second = chunk(better, lesson(0))
-    assert int(second.step) == 2 * TRAINING.chunk
-    assert int(second.best_step) == TRAINING.chunk
-    np.testing.assert_array_equal(second.best["embedding"], first.params["embedding"])
-    assert np.abs(second.params["embedding"] - first.params["embedding"]).max() > 0
-    perfect = first._replace(perfect=jnp.int32(2))
-    after = chunk(perfect, lesson(0))
-    assert bool(train.finished(TRAINING, perfect))
-    jax.tree.map(np.testing.assert_array_equal, after, perfect)
+    first = chunk(made.start())
+    assert first.step.tolist() == first.best_step.tolist() == [TRAINING.chunk] * 2
+    better = first._replace(best_exact=jnp.ones(2), perfect=jnp.array([0, 2], jnp.int32))
+    second = chunk(better)
+    assert made.look(better)[0].tolist() == [False, True]
+    assert second.step.tolist() == [2 * TRAINING.chunk, TRAINING.chunk]
+    assert second.best_step.tolist() == [TRAINING.chunk] * 2
+    kept, before, after = (x["embedding"] for x in (second.best, first.params, second.params))
+    np.testing.assert_array_equal(kept, before)
+    assert np.abs(after[0] - before[0]).max() > 0
+    np.testing.assert_array_equal(after[1], before[1])
 
 
 @pytest.mark.parametrize(

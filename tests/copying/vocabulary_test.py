@@ -1,4 +1,4 @@
-"""A vocabulary cut to 30 rows: the right ones, in the right order, and refused when there are none."""
+"""A vocabulary cut to 30 rows: the right ones in the right order; refused where there are less."""
 
 import dataclasses
 

@@ -72,9 +72,13 @@ def whole(tmp_path_factory):
 
 
 def test_the_loss_is_the_mean_over_answers_alone():
-    token_BT, counts_BT = task.rows(jax.random.key(3), 3, 1, 4, CONTEXT)
-    got = train.loss(MODEL, params(0), token_BT, counts_BT, None)
-    logits_BTV = jax.vmap(lambda t: kinds.module(MODEL).apply({"params": params(0)}, t))(token_BT)
+    @jax.jit
+    def both(params, key):
+        token_BT, counts_BT = task.rows(key, 3, 1, 4, CONTEXT)
+        logits_BTV = jax.vmap(lambda t: kinds.module(MODEL).apply({"params": params}, t))(token_BT)
+        return train.loss(MODEL, params, token_BT, counts_BT, None), logits_BTV, token_BT, counts_BT
+
+    got, logits_BTV, token_BT, counts_BT = both(params(0), jax.random.key(3))
     terms = []
     for b, t in zip(*np.nonzero(np.asarray(counts_BT)), strict=True):
         row_V = np.asarray(logits_BTV[b, t - 1], float)

@@ -29,20 +29,25 @@ class Copier(Protocol):
         """Logits (V,) of the symbol behind `token`, which stands at `place`; the state after."""
 
 
-def greedy(step: Step, state: Any, prompt_S: jax.Array, given: jax.Array, slots: int) -> jax.Array:
-    """What is emitted behind each of `slots` symbols, (slots,): the prompt's own, then its own.
+def greedy(
+    step: Step, state: Any, prompt_S: jax.Array, given: jax.Array, places: jax.Array, slots: int
+) -> jax.Array:
+    """What is emitted behind each of the first `places` symbols, (slots,); PAD behind the others.
 
-    The first of the answer is emitted behind symbol `given - 1`. Ties go to the lowest id.
+    The symbols are the prompt's, then those emitted. The first of the answer is emitted behind
+    symbol `given - 1`. Ties go to the lowest id.
     """
     padded_S = jnp.pad(prompt_S, (0, slots - prompt_S.shape[0]))
 
-    def body(carry: tuple[Any, jax.Array], place: jax.Array) -> tuple[Any, jax.Array]:
-        state, last = carry
+    def body(place: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        state, out_S = carry
+        last = out_S[jnp.maximum(place - 1, 0)]
         logits_V, state = step(state, jnp.where(place < given, padded_S[place], last), place)
-        token = jnp.argmax(logits_V).astype(jnp.int32)
-        return (state, token), token
+        return state, out_S.at[place].set(jnp.argmax(logits_V).astype(jnp.int32))
 
-    return jax.lax.scan(body, (state, jnp.int32(0)), jnp.arange(slots))[1]
+    out_S = jnp.full(slots, task.PAD, jnp.int32)
+    # The bound is no constant, so that a bucket costs what its batch needs.
+    return jax.lax.fori_loop(jnp.int32(0), places, body, (state, out_S))[1]
 
 
 class ModelCopier:
@@ -103,11 +108,13 @@ class Guesser:
         return jax.random.uniform(key, (task.VOCABULARY,)), state
 
 
-def emitted(copier: Copier, prompt_BS: jax.Array, given_B: jax.Array, slots: int) -> jax.Array:
-    """`greedy` for every row, (B, slots); to be jitted by the caller."""
+def emitted(
+    copier: Copier, prompt_BS: jax.Array, given_B: jax.Array, places: jax.Array, slots: int
+) -> jax.Array:
+    """`greedy` for every row, (B, slots); `places` is the same for all. The caller jits it."""
 
     def one(prompt_S: jax.Array, given: jax.Array) -> jax.Array:
-        return greedy(copier.step, copier.start(slots), prompt_S, given, slots)
+        return greedy(copier.step, copier.start(slots), prompt_S, given, places, slots)
 
     return jax.vmap(one)(prompt_BS, given_B)
 
@@ -119,10 +126,11 @@ def model_emitted(
     rules: decoder.Rules | None,
     prompt_BS: jax.Array,
     given_B: jax.Array,
+    places: jax.Array,
     slots: int,
 ) -> jax.Array:
     """`emitted` of a model."""
-    return emitted(ModelCopier(config, params, rules), prompt_BS, given_B, slots)
+    return emitted(ModelCopier(config, params, rules), prompt_BS, given_B, places, slots)
 
 
 @functools.partial(jax.jit, static_argnames="config")

@@ -16,7 +16,9 @@ import numpy as np
 from reach_jax.copying import task
 from sweep_jax.checks import require
 
-LEAST_BUCKET = 32  # slots; buckets are powers of two
+LEAST_BUCKET = 32  # slots
+
+Run = Callable[[jax.Array, jax.Array, jax.Array, int], jax.Array]
 
 
 class Batch(NamedTuple):
@@ -77,8 +79,10 @@ def check(batch: Batch) -> None:
 
 
 def bucket(symbols: int) -> int:
-    """Slots for so many symbols: the least power of two that holds them, at least 32."""
-    return max(LEAST_BUCKET, 1 << (symbols - 1).bit_length())
+    """Slots for so many symbols: the least of 32, 48, 64, 96, 128, 192, .. that holds them."""
+    power = max(LEAST_BUCKET, 1 << (symbols - 1).bit_length())
+    between = 3 * power // 4
+    return between if between >= max(symbols, LEAST_BUCKET) else power
 
 
 def score(emitted_BS: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array]:
@@ -92,13 +96,11 @@ def score(emitted_BS: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array]:
     return right_B == batch.length_B, right_B
 
 
-def evaluate(
-    run: Callable[[jax.Array, jax.Array, int], jax.Array], batch: Batch, rows: int
-) -> Scores:
+def evaluate(run: Run, batch: Batch, rows: int) -> Scores:
     """Decodes a batch by buckets of its rows' lengths.
 
     Args:
-      run: what is emitted behind every symbol, given prompts (rows, S), symbols given, and slots.
+      run: prompts (rows, S), symbols given, places to decode, slots -> what is emitted behind each.
       batch: checked here.
       rows: strings that are decoded at once; what is missing to them is filled up and dropped.
 
@@ -114,7 +116,9 @@ def evaluate(
         for first in range(0, len(members), rows):
             some = members[first : first + rows]
             part = _cut(batch, np.resize(some, rows), int(slots))
-            out_RS = run(jnp.asarray(part.prompt_BS), jnp.asarray(part.given_B), int(slots))
+            places = jnp.int32((part.given_B + part.length_B).max() - 1)
+            given_R = jnp.asarray(part.given_B)
+            out_RS = run(jnp.asarray(part.prompt_BS), given_R, places, int(slots))
             copied_R, right_R = score(out_RS, part)
             copied_B[some] = np.asarray(copied_R)[: len(some)]
             right_B[some] = np.asarray(right_R)[: len(some)]

@@ -184,5 +184,5 @@ def share_copied(model: kinds.Config, params: Params, lesson: Lesson) -> jax.Arr
     batch = lesson.questions
     slots = batch.prompt_BS.shape[1] + batch.answer_BS.shape[1]
     copier = copiers.ModelCopier(model, params, lesson.rules)
-    out_BS = copiers.emitted(copier, batch.prompt_BS, batch.given_B, slots)
+    out_BS = copiers.emitted(copier, batch.prompt_BS, batch.given_B, jnp.int32(slots), slots)
     return jnp.mean(evaluate.score(out_BS, batch)[0].astype(jnp.float32))

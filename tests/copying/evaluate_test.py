@@ -17,7 +17,7 @@ LSTM = LSTMConfig(vocab_size=task.VOCABULARY, layers=1, width=8, tied=False)
 
 @functools.cache
 def runner(copier):
-    return jax.jit(functools.partial(copiers.emitted, copier), static_argnums=2)
+    return jax.jit(functools.partial(copiers.emitted, copier), static_argnums=3)
 
 
 def asked(length, count, seed=0, before=()):
@@ -30,7 +30,7 @@ def asked(length, count, seed=0, before=()):
 def says(*answers):
     """A run that emits these answers behind the separators, and noise elsewhere."""
 
-    def run(prompt_BS, given_B, slots):
+    def run(prompt_BS, given_B, places, slots):
         out_BS = np.full((len(given_B), slots), task.PAD, np.int32)
         for row, given in enumerate(np.asarray(given_B)):
             ids = task.encode(answers[row % len(answers)])
@@ -60,8 +60,8 @@ def _by_prompt(run, batch):
     """`run`, whichever rows of `batch` it is asked for."""
     known = {task.decode(p[:g]): i for i, (p, g) in enumerate(zip(*batch[:2], strict=True))}
 
-    def of(prompt_BS, given_B, slots):
-        everything = np.asarray(run(batch.prompt_BS, batch.given_B, slots))
+    def of(prompt_BS, given_B, places, slots):
+        everything = np.asarray(run(batch.prompt_BS, batch.given_B, places, slots))
         names = [task.decode(np.asarray(p[:g])) for p, g in zip(prompt_BS, given_B, strict=True)]
         return jnp.asarray(everything[[known[name] for name in names]])
 
@@ -106,7 +106,9 @@ def test_decoding_feeds_back_what_was_said_and_not_the_answer():
     """Token by token by hand, with the module's own step."""
     params = kinds.init(LSTM, jax.random.key(1))
     batch = asked(4, 2)
-    out_BS = copiers.model_emitted(LSTM, params, None, batch.prompt_BS, batch.given_B, 32)
+    out_BS = copiers.model_emitted(
+        LSTM, params, None, batch.prompt_BS, batch.given_B, jnp.int32(11), 32
+    )
     copier = copiers.ModelCopier(LSTM, params)
     step = jax.jit(copier.step)
     for row in range(2):
@@ -134,3 +136,11 @@ def test_a_batch_of_mixed_lengths_must_say_them(change, message):
     evaluate.check(batch)
     with pytest.raises(ValueError, match=message):
         evaluate.evaluate(runner(ORACLE), change(batch), 2)
+
+
+def test_a_bucket_holds_its_symbols_and_is_less_than_half_empty():
+    for symbols in range(1, 3000):
+        slots = evaluate.bucket(symbols)
+        assert slots >= symbols
+        assert slots <= max(32, 1.5 * symbols)
+    assert len({evaluate.bucket(n) for n in range(1, 2049)}) == 13  # programs at most

@@ -65,14 +65,16 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
     how, origin, devices = execution(config), provenance.collect(), jax.device_count()
     mine = shard(_pools(cells), context.shard)
     steps = {cell.name: settings(cell).training.steps for pool in mine for cell in pool}
-    done = sum(steps[cell.name] for pool in mine for cell in context.store.done(pool))
+    over = [pool for pool in mine if not context.store.pending(pool)]
+    # A program tells of the steps that its pool took before it was cut short.
+    done = sum(steps[cell.name] for pool in over for cell in pool)
     with progress.bar(sum(steps.values()), "learning to copy", "steps", initial=done) as bar:
 
         def tell(count: int, state: str) -> None:
             bar.update(count, last=state)
 
         for pool in mine:
-            if not context.store.pending(pool):
+            if pool in over:
                 continue
             count = -(-min(how.lanes, len(pool)) // devices) * devices
             make = functools.partial(_program, context, how.rows, tell, _subject(pool[0], context))

@@ -54,7 +54,7 @@ def measure(
     copied_PNK, right_PNK, size_PNK = (part.reshape(shape) for part in scores)
     inside = [length <= s.task.longest for length in e.lengths]
     share = float(copied_PNK[0][inside].mean())
-    metrics = {
+    metrics: dict[str, Any] = {
         "steps": int(learner.step),
         "best_step": int(learner.best_step),
         "loss": float(learner.best_loss),

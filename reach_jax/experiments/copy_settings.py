@@ -94,14 +94,14 @@ class Settings:
     @property
     def rules(self) -> decoder.Rules | None:
         """A decoder's positions, where lanes of one program differ in them."""
-        own = isinstance(self.model, DecoderConfig) and self.choice is None
-        return decoder.rules(self.model) if own and isinstance(self.model, DecoderConfig) else None
+        if self.choice is None and isinstance(self.model, DecoderConfig):
+            return decoder.rules(self.model)
+        return None
 
     def shape(self, model: kinds.Config) -> Shape:
         """What cells must share to run as lanes of one program; `model` as it is once loaded."""
         if isinstance(model, DecoderConfig) and self.choice is None:
-            neutral = {"rotary_width": None, "alibi": False, "masked_heads": 0}
-            model = dataclasses.replace(model, **neutral)
+            model = dataclasses.replace(model, rotary_width=None, alibi=False, masked_heads=0)
         return Shape(model, self.training, self.task.context)
 
     @property
@@ -174,7 +174,7 @@ def execution(config: ConfigDict) -> Execution:
 
 
 def _network(variant: str, sizes: dict[str, Any]) -> kinds.Config:
-    common = {"vocab_size": task.VOCABULARY, "tied": False, "dtype": "float32"}
+    common: dict[str, Any] = {"vocab_size": task.VOCABULARY, "tied": False, "dtype": "float32"}
     if variant == "lstm":
         return resolve(LSTMConfig, {**common, **sizes["lstm"]}, "config.networks.lstm")
     if variant == "mamba":

@@ -31,7 +31,7 @@ from sweep_jax.stop import Stop, Stopped
 DEFAULT_CONFIG = str(Path(__file__).resolve().parent / "configs" / "reach_quick.py")
 _REACH = (
     *("reachability", "certify", "inspect", "bounds_published", "enumeration", "meanfield"),
-    *("support", "cells", "unreachable", "plane"),
+    *("support", "cells", "unreachable", "plane", "copy"),
 )
 _INFOFLOW = ("analyze", "constructions", "witnesses")
 EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in _REACH}

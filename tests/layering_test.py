@@ -24,6 +24,7 @@ REACH = {
     "cramming": {"models", "ops"},
     "geometry": {"models", "ops"},
     "enumeration": {"models", "ops"},
+    "copying": {"models", "ops"},
     "bounds": set(),
     "analysis": set(),
     "experiments": {
@@ -34,6 +35,7 @@ REACH = {
         "cramming",
         "geometry",
         "enumeration",
+        "copying",
         "bounds",
         "analysis",
     },

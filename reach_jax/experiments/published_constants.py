@@ -17,6 +17,17 @@ OTHER_SEARCHES = {
     "Llama-3.2-1B": (512.0, "Kuratov et al. 2025"),
 }
 
+# R^2 of the logistic curve through "share copied" against length, models tuned to copy 50 letters.
+COPY_R2 = {
+    "Pythia-160M": 0.97,
+    "Pythia-410M": 0.95,
+    "Pythia-1B": 0.97,
+    "Qwen2.5-0.5B": 0.80,
+    "Qwen2.5-1.5B": 0.46,
+    "Llama-3.2-1B": 0.70,
+    "Gemma-3-270M": 0.97,
+}
+
 
 @dataclass(frozen=True)
 class Model:

@@ -64,6 +64,8 @@ class DecoderConfig:
     local_rope_base: float | None = None  # of local layers, unscaled; None: as everywhere
     score_scale: float | None = None  # of q.k; None is N^-1/2
     embedding_scale: float | None = None  # of embedded tokens, rounded to `dtype` first
+    alibi: bool = False  # scores fall with the distance, head i by 2^(-8 i / H) a position
+    masked_heads: int = 0  # hard-ALiBi: of these, head i sees the last i + 1 keys (i from 0)
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "layers", "width", "heads", "kv_heads", "mlp_width"):
@@ -111,6 +113,9 @@ class DecoderConfig:
             self.local_layers,
             f"one flag for each of {self.layers} layers, or none",
         )
+        masked = self.masked_heads
+        expected = f"an integer in [0, heads = {self.heads}]"
+        require(0 <= masked <= self.heads, "masked_heads", masked, expected)
         if any(self.local_layers):
             require(self.window is not None, "window", None, "the width of the local layers")
 
@@ -129,6 +134,31 @@ class DecoderConfig:
     def mixing_flops(self, length: int) -> int:
         """FLOPs for one token of what has no weights: scores and sums over `length` positions."""
         return 4 * length * self.heads * self.head_width * self.layers
+
+
+@dataclasses.dataclass(frozen=True)
+class LSTMConfig:
+    """A stack of LSTM layers (Hochreiter and Schmidhuber 1997), every one `width` wide."""
+
+    vocab_size: int  # V
+    layers: int  # L
+    width: int  # D, of embeddings, hidden vectors and cells
+    tied: bool  # the output head is the input embedding
+    dtype: str = "float32"  # of parameters, activations and states
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "layers", "width"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer >= 1")
+        require(self.dtype in DTYPES, "dtype", self.dtype, f"one of {DTYPES}")
+
+    @property
+    def flops_per_token(self) -> int:
+        """Multiply-adds x 2 of the layers' weights for one token: four gates of two products."""
+        return 2 * self.layers * 8 * self.width**2
+
+    def mixing_flops(self, length: int) -> int:
+        """FLOPs for one token of what has no weights; nothing here mixes positions so."""
+        return 0
 
 
 @dataclasses.dataclass(frozen=True)

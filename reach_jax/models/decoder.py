@@ -5,6 +5,7 @@ key/value cache a plain value that goes in and comes out. Not here: loading weig
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from flax import linen as nn
 
 from reach_jax.models.config import DecoderConfig, Params
 from reach_jax.models.layers import Cache, Context, Layer, Norm, View, saving_products
-from reach_jax.ops import masks, readout, rope
+from reach_jax.ops import alibi, masks, readout, rope
 from sweep_jax.checks import require
 
 
@@ -27,6 +28,33 @@ def frequencies(config: DecoderConfig, local: bool = False) -> np.ndarray:
     if scaling.kind == "linear":
         return rope.linear(plain_P, scaling.factor)
     return rope.llama3(plain_P, scaling.factor, scaling.low, scaling.high, scaling.original)
+
+
+class Rules(NamedTuple):
+    """How positions enter a decoder, as arrays: models that differ in nothing else share a program.
+
+    `rules` makes them. Given to a call, they stand in place of what the configuration says.
+    """
+
+    frequencies_P: jax.Array  # P = N/2, zero where nothing turns
+    slopes_H: jax.Array
+    windows_H: jax.Array
+
+
+def rules(config: DecoderConfig) -> Rules:
+    """What `config` says of positions.
+
+    Raises:
+      ValueError: a part of a head turns, or layers differ: arrays of this form cannot say so.
+    """
+    whole = config.turning in (0, config.head_width)
+    require(whole, "rotary_width", config.rotary_width, "0 or all of a head")
+    require(not any(config.local_layers), "local_layers", config.local_layers, "none")
+    P, H = config.head_width // 2, config.heads
+    turning_P = frequencies(config) if config.turning else np.zeros(P, np.float32)
+    slopes_H = alibi.slopes(H) if config.alibi else np.zeros(H, np.float32)
+    windows_H = alibi.windows(H, config.masked_heads)
+    return Rules(*(jnp.asarray(x) for x in (turning_P, slopes_H, windows_H)))
 
 
 class Decoder(nn.Module):
@@ -65,7 +93,13 @@ class Decoder(nn.Module):
         """The unembedding matrix, (V, D)."""
         return self.embedding_VD if self.config.tied else self.head_VD
 
-    def hidden(self, inputs_TD: jax.Array, positions_T: jax.Array, valid_T: jax.Array) -> jax.Array:
+    def hidden(
+        self,
+        inputs_TD: jax.Array,
+        positions_T: jax.Array,
+        valid_T: jax.Array,
+        rules: Rules | None = None,
+    ) -> jax.Array:
         """Last-layer states after the final norm, (T, D).
 
         Args:
@@ -73,11 +107,12 @@ class Decoder(nn.Module):
             dtype, so that a float32 prompt can be optimised against a bfloat16 model.
           positions_T: position of each, rotary or in the table; padding does not count.
           valid_T: False where a position is padding.
+          rules: of positions, in place of the configuration's.
 
         Raises:
           ValueError: T is more than the table of learned positions holds.
         """
-        context = self._context(positions_T, valid_T)
+        context = self._context(positions_T, valid_T, rules)
         x_TD = self._placed(inputs_TD, positions_T, inputs_TD.shape[0])
         x_TD, _ = self.layers(x_TD, context, None, self._is_local())
         return self.final_norm(x_TD)
@@ -90,19 +125,26 @@ class Decoder(nn.Module):
         return jnp.concatenate([before_LTD, self.final_norm(x_TD)[None]])
 
     def step(
-        self, input_D: jax.Array, position: jax.Array, cache: Cache
+        self, input_D: jax.Array, position: jax.Array, cache: Cache, rules: Rules | None = None
     ) -> tuple[jax.Array, Cache]:
         """State (D,) of one more position, given the cache of all earlier ones.
+
+        Args:
+          input_D: what stands there.
+          position: its place, from 0.
+          cache: of those before it.
+          rules: of positions, in place of the configuration's.
 
         Raises:
           ValueError: the cache has more slots than the table of learned positions has rows.
         """
         slots = cache.keys.shape[1]
-        everywhere = self._view(position[None], masks.cached(position, slots))
+        slots_S, here = jnp.arange(slots), position[None]
+        everywhere = self._view(here, slots_S, masks.cached(position, slots), rules=rules)
         local = None
         if any(self.config.local_layers):
             window = masks.cached(position, slots, self.config.window)
-            local = self._view(position[None], window, local=True)
+            local = self._view(here, slots_S, window, local=True)
         x_1D = self._placed(input_D[None], position[None], slots)
         x_1D, cache = self.layers(
             x_1D, Context(everywhere, local, position), cache, self._is_local()
@@ -125,12 +167,12 @@ class Decoder(nn.Module):
         """
         P, slots = inputs_PD.shape[0], cache.keys.shape[1]
         require(slots >= P, "inputs_PD", P, f"at most the {slots} slots of the cache")
-        local, positions_P = None, jnp.arange(P)
+        local, positions_P, slots_S = None, jnp.arange(P), jnp.arange(slots)
         if any(self.config.local_layers):
             require(not full, "full", full, "False where layers see only a window")
             window_PS = masks.prefix(P, slots, False, self.config.window)
-            local = self._view(positions_P, window_PS, local=True)
-        everywhere = self._view(positions_P, masks.prefix(P, slots, full))
+            local = self._view(positions_P, slots_S, window_PS, local=True)
+        everywhere = self._view(positions_P, slots_S, masks.prefix(P, slots, full))
         x_PD = self._placed(inputs_PD, positions_P, slots)
         x_PD, cache = self.layers(x_PD, Context(everywhere, local, 0), cache, self._is_local())
         return self.final_norm(x_PD), cache
@@ -152,15 +194,36 @@ class Decoder(nn.Module):
         # Out of the table is NaN and never the last row, to which a plain lookup would clamp.
         return x_TD + self.positions_SD.at[positions_T].get(mode="fill", fill_value=jnp.nan)
 
-    def _context(self, positions_T: jax.Array, valid_T: jax.Array) -> Context:
-        everywhere = self._view(positions_T, masks.causal(valid_T))
+    def _context(
+        self, positions_T: jax.Array, valid_T: jax.Array, rules: Rules | None = None
+    ) -> Context:
+        everywhere = self._view(positions_T, positions_T, masks.causal(valid_T), rules=rules)
         if not any(self.config.local_layers):
             return Context(everywhere, None)
         window_TT = masks.causal(valid_T, self.config.window)
-        return Context(everywhere, self._view(positions_T, window_TT, local=True))
+        return Context(everywhere, self._view(positions_T, positions_T, window_TT, local=True))
 
-    def _view(self, positions_T: jax.Array, mask_TS: jax.Array, local: bool = False) -> View:
-        return View(*rope.phases(positions_T, frequencies(self.config, local)), mask_TS)
+    def _view(
+        self,
+        positions_T: jax.Array,
+        keys_S: jax.Array,
+        mask_TS: jax.Array,
+        local: bool = False,
+        rules: Rules | None = None,
+    ) -> View:
+        c = self.config
+        if rules is not None:
+            require(not any(c.local_layers), "rules", "given", "None where layers differ")
+            phases = rope.phases(positions_T, rules.frequencies_P)
+            bias_HTS = alibi.bias(positions_T, keys_S, rules.slopes_H, rules.windows_H)
+            return View(*phases, mask_TS, bias_HTS)
+        phases = rope.phases(positions_T, frequencies(c, local))
+        if not (c.alibi or c.masked_heads):
+            return View(*phases, mask_TS)
+        slopes_H = alibi.slopes(c.heads) if c.alibi else np.zeros(c.heads, np.float32)
+        windows_H = alibi.windows(c.heads, c.masked_heads)
+        by_head = (jnp.asarray(slopes_H), jnp.asarray(windows_H))
+        return View(*phases, mask_TS, alibi.bias(positions_T, keys_S, *by_head))
 
     def _is_local(self) -> jax.Array | None:
         flags = self.config.local_layers

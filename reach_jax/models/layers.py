@@ -22,11 +22,12 @@ class Cache(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a kind of layer sees of the sequence: rotary phases and the mask."""
+    """What a kind of layer sees of the sequence: rotary phases, mask, and a bias by head."""
 
     cos_TP: jax.Array
     sin_TP: jax.Array
     mask_TS: jax.Array
+    bias_HTS: jax.Array | None = None
 
 
 class Context(NamedTuple):
@@ -110,7 +111,7 @@ class Attention(nn.Module):
             k_SKN = jax.lax.dynamic_update_slice(cache.keys, k_SKN, (slot, 0, 0))
             v_SKN = jax.lax.dynamic_update_slice(cache.values, v_SKN, (slot, 0, 0))
             cache = Cache(k_SKN, v_SKN)
-        out_THN = attention.attend(q_THN, k_SKN, v_SKN, view.mask_TS, c.score_scale)
+        out_THN = attention.attend(q_THN, k_SKN, v_SKN, view.mask_TS, c.score_scale, view.bias_HTS)
         out_TD = products.product("thn,hnd->td", out_THN, o_HND)
         return (out_TD if o_D is None else out_TD + o_D[None]), cache
 

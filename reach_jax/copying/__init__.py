@@ -1,0 +1,1 @@
+"""Copying a string: the task, training many models at once, evaluation by real decoding."""

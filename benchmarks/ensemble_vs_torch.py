@@ -14,6 +14,7 @@ the other. Not a test.
 """
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -116,11 +117,11 @@ def peer(heads: tuple[int, int], steps: int, tokens: int, batch: int, standard: 
         adam.step()
 
 
-def ours(steps: int, tokens: int, batch: int, standard: Any) -> None:
+def ours(steps: int, tokens: int, batch: int, standard: Any, batching: str) -> None:
     """Trains all runs, compiling anew."""
     jax.clear_caches()
-    training = TrainingConfig((tokens,), (steps,), batch, "adam", "b2=0.99", 10, 0.0, 1.0, steps)
-    shared = ensemble.Ensemble(network((D + 1, D + 1)), TASK, standard, training, "map")
+    training = TrainingConfig((tokens,), (steps,), batch, "adam", "b2=0.99", 10, 0.0, 1.0, 1.0, steps)
+    shared = ensemble.Ensemble(network((D + 1, D + 1)), TASK, standard, training, batching)
     keys = [jax.random.key_data(jax.random.key(place)) for place in range(len(GRID))]
     mask_RLH = np.array([[np.arange(D + 1) < h for h in heads] for heads in GRID])
     rates = jnp.full(len(GRID), 1e-3, jnp.float32)
@@ -142,6 +143,7 @@ def main() -> None:
     for name, value in (("tokens", 8), ("batch", 32), ("steps", 2000), ("peer_steps", 200)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--batching", default="map", help="vmap or map")
     given = parser.parse_args()
     torch.set_num_threads(1)
     standard = scale(TASK, given.tokens)
@@ -151,9 +153,12 @@ def main() -> None:
     two = Peer(params)(torch.tensor(x_BTD)).detach().numpy()
     print(f"same weights, outputs differ by {np.abs(one - two).max() / np.abs(one).max():.1e}")
     print(f"T {given.tokens}, batch {given.batch}, {len(GRID)} runs of {given.steps} steps")
-    best = {}
+    peer((2, 2), 20, given.tokens, given.batch, standard)  # what torch loads at its first step
+    best: dict[str, list[float]] = {}
     for turn in range(given.rounds):
-        mine = timed(lambda: ours(given.steps, given.tokens, given.batch, standard))
+        mine = timed(lambda: ours(given.steps, given.tokens, given.batch, standard, given.batching))
+        gc.collect()
+        gc.freeze()  # else Python goes through what JAX keeps while the peer runs
 
         def others() -> None:
             for heads in GRID:

@@ -45,6 +45,7 @@ def new_config(name: str, title: str, lead: str, arg: str) -> ConfigDict:
     config.training.warmup = 100
     config.training.final = 0.0
     config.training.clip = 1.0
+    config.training.gain = 1.0  # initial weights are multiplied by it
     config.training.chunk = 500
 
     config.evaluation = ConfigDict()

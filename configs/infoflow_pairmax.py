@@ -31,6 +31,10 @@ def get_config(arg: str = "") -> ConfigDict:
     config.axes.dims = (2, 3)
     config.axes.heads = "corner"  # (D,D) and its two neighbours; grid: 1..D+1 in both layers
     config.axes.rates = (1.2e-2,)
+    config.network.beta = 1.0
+    config.training.gain = 0.6
+    config.training.steps = (500, 3000, 1500)
+    config.axes.runs = 6
     if arg == "":
         config.task.target = "pairmax_random"
         config.task.d = 4
@@ -39,6 +43,8 @@ def get_config(arg: str = "") -> ConfigDict:
         config.network.ffn = ((256,), (256,))
         config.network.kind = "gelu"
         config.network.residual = "both"
+        config.network.beta = 0.0
+        config.training.gain = 1.0
         config.training.tokens = (4, 8, 16, 32, 64)
         config.training.steps = (20_000, 20_000, 20_000, 20_000, 40_000)
         config.training.batch = 256
@@ -50,6 +56,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.axes.dims = (2, 3, 4, 5, 6)
         config.axes.heads = "grid"
         config.axes.rates = (1e-3,)
+        config.axes.runs = 4
         config.execution.batching = "vmap"
     if arg == "smoke":
         _trained.shrink(config)

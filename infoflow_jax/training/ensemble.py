@@ -87,7 +87,8 @@ def start(shared: Ensemble, runs_R: Run) -> State:
 
     def one(run: Run, _: None) -> State:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), 0)
-        params = transformer.init(shared.network, key)
+        drawn = transformer.init(shared.network, key)
+        params = jax.tree.map(lambda leaf: shared.training.gain * leaf, drawn)
         return State(jnp.int32(0), params, _optimiser(shared).init(params), jnp.int32(GOOD))
 
     return _over_runs(shared, one)(runs_R, None)

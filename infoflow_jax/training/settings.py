@@ -29,6 +29,7 @@ class TrainingConfig:
     warmup: int
     final: float
     clip: float  # of the gradient's norm; 0 for none
+    gain: float  # initial weights are multiplied by it
     chunk: int  # steps between two looks of the host
 
     def __post_init__(self) -> None:
@@ -44,6 +45,7 @@ class TrainingConfig:
         require(0 <= self.warmup < self.total, "warmup", self.warmup, least)
         require(0 <= self.final <= 1, "final", self.final, "a share in [0, 1]")
         require(0 <= self.clip < math.inf, "clip", self.clip, "a number >= 0")
+        require(0 < self.gain <= 10, "gain", self.gain, "a number in (0, 10]")
         require(self.maker is not None, "optimizer", self.optimizer, "an optimiser of optax")
         for name in self.arguments:
             known = list(inspect.signature(self.maker).parameters)[1:]

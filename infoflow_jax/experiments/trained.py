@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from ml_collections import ConfigDict
 
-from infoflow_jax.experiments import trained_report
+from infoflow_jax.experiments import published_training, trained_report
 from infoflow_jax.networks import transformer
 from infoflow_jax.networks.config import NetworkConfig
 from infoflow_jax.tasks.task import Scale, TaskConfig, scale
@@ -116,7 +116,9 @@ def settings(cell: Cell) -> Settings:
 def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     """Refuses what cannot be trained, with ValueError."""
     how = config.execution
-    require(how.batching in BATCHINGS, "config.execution.batching", how.batching, BATCHINGS)
+    require(how.batching in BATCHINGS, "config.execution.batching", how.batching, f"one of {BATCHINGS}")
+    known, named = published_training.NAMES, config.page.published
+    require(named in known, "config.page.published", named, f"one of {known}")
     require(how.most >= 1, "config.execution.most", how.most, "an integer >= 1")
     for cell in cells:
         settings(cell)

@@ -25,6 +25,7 @@ from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
 from sweep_jax.store import table, write_table
 
+_PANEL = ("D", "heads", "target", "tokens", "rate", "residual")
 _ONE_RUN = ("cell.run", "cell.slots")  # axes that do not make another architecture
 
 
@@ -135,26 +136,38 @@ def _figures(
         parts = grid["heads"].str.split("-", expand=True).astype(int)
         figure = training_figure.heat(grid.assign(h1=parts[0], h2=parts[1]), "Least NMSE")
         found.append(("Least NMSE over runs", drawing.save(figure, directory / "heat")))
-    curves: dict[str, dict[str, Any]] = {}
-    wanted = config.page.curves
+    trained = max(itertools.chain(*(cell.config["training"]["tokens"] for cell, _ in records)))
+    each = config.page.curves == "trained"
+    figure = training_figure.against_length(_curves(config, records), 0 if each else trained)
+    caption = "each T trained for itself" if each else f"trained up to T = {trained} (dashed)"
+    found.append((f"NMSE against T; {caption}", drawing.save(figure, directory / "lengths")))
+    return found
+
+
+def _curves(
+    config: ConfigDict, records: Sequence[tuple[Cell, dict[str, Any]]]
+) -> dict[str, dict[str, Any]]:
+    """Panel -> label -> (lengths, NMSE of every run at each), as the page wants them."""
+    curves: dict[str, dict[str, list[Any]]] = {}
     for axes, group in _architectures(records):
         cell, _ = group[0]
         D, heads = cell.config["task"]["D"], cell.config["cell"]["heads"]
-        near = wanted != "corner" or set(heads) <= {D, D - 1} and min(heads) + max(heads) >= 2 * D - 1
-        if not near:
+        near = {(D, D), (D - 1, D), (D, D - 1)}
+        if config.page.curves == "corner" and tuple(heads) not in near:
             continue
-        extra = [f"{k} {v}" for k, v in axes.items() if k not in ("D", "heads", "target")]
+        extra = [f"{k} {v}" for k, v in axes.items() if k not in _PANEL]
         label = ", ".join(["heads " + "-".join(map(str, heads)), *extra])
-        panel = f"{axes.get('target', cell.config['task']['target'])}, D = {D}"
+        panel = f"{cell.config['task']['target']}, D = {D}"
         nmse_RT = np.array([record["metrics"]["nmse_T"] for _, record in group])
-        lengths = cell.config["evaluation"]["tokens"]
-        curves.setdefault(panel, {})[label] = (lengths, nmse_RT)
-    trained = max(itertools.chain(*(cell.config["training"]["tokens"] for cell, _ in records)))
-    if curves:
-        figure = training_figure.against_length(curves, trained)
-        saved = drawing.save(figure, directory / "lengths")
-        found.append((f"NMSE against T; trained up to T = {trained} (dashed)", saved))
-    return found
+        lengths = list(cell.config["evaluation"]["tokens"])
+        curves.setdefault(panel, {}).setdefault(label, []).append((lengths, nmse_RT))
+    merged: dict[str, dict[str, Any]] = {}
+    for panel, lines in curves.items():
+        for label, parts in lines.items():
+            runs = min(len(nmse_RT) for _, nmse_RT in parts)  # a stopped sweep may lack some
+            joined = np.concatenate([nmse_RT[:runs] for _, nmse_RT in parts], 1)
+            merged.setdefault(panel, {})[label] = (sum((T for T, _ in parts), []), joined)
+    return merged
 
 
 def _shown(rows: pd.DataFrame) -> pd.DataFrame:

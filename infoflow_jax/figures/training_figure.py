@@ -62,14 +62,12 @@ def heat(rows: pd.DataFrame, title: str) -> Figure:
 def against_length(
     lines: Mapping[str, Mapping[str, tuple[Sequence[int], np.ndarray]]],
     trained: int,
-    published: Mapping[str, tuple[Sequence[int], Sequence[float]]] | None = None,
 ) -> Figure:
     """NMSE against T, a panel a group; thin lines single runs, thick their least at each T.
 
     Args:
       lines: panel -> label -> (lengths, NMSE of each run at each, (R, lengths)).
-      trained: the longest T trained at, marked.
-      published: label -> (lengths, NMSE), drawn dotted in every panel that has the label.
+      trained: the longest T trained at, marked; 0 for none.
 
     Raises:
       ValueError: no panel.
@@ -85,9 +83,8 @@ def against_length(
                 axes.plot(lengths, finite_RT.T, color=colour, lw=0.6, alpha=0.4)
                 least_T = np.nanmin(finite_RT, axis=0)
                 axes.plot(lengths, least_T, "o-", color=colour, ms=3, label=label)
-                if published and label in published:
-                    axes.plot(*published[label], "s:", color=colour, ms=3, mfc="none")
-            axes.axvline(trained, color=GREY, lw=0.8, ls="--")
+            if trained:
+                axes.axvline(trained, color=GREY, lw=0.8, ls="--")
             axes.set(title=panel, xscale="log", yscale="log", xlabel="T")
             axes.set_xticks(sorted({t for lengths, _ in found.values() for t in lengths}))
             axes.xaxis.set_major_formatter("{x:.0f}")

@@ -7,6 +7,7 @@ networks are this one, with their own config.
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import time
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from sweep_jax.store import Result
 EXCLUDED = ("axes", "execution", "page")
 _FLOPS = 2e10  # a second, of one CPU core on matrices this small
 report = trained_report.report
+_counts = functools.cache(transformer.parameters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,8 +76,7 @@ class Settings:
     @property
     def flops(self) -> float:
         """Of one run: three times its forward passes."""
-        count = transformer.parameters(self.network)
-        each = 2 * sum(count.values())
+        each = 2 * sum(_counts(self.network).values())
         steps = [n * (T + 1) * each for T, n in self.training.stages]
         return 3.0 * self.training.batch * sum(steps)
 
@@ -129,7 +130,7 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
     rows = []
     for cell in cells:
         s = settings(cell)
-        count = sum(transformer.parameters(s.network).values())
+        count = sum(_counts(s.network).values())
         named = {name.split(".")[-1]: str(value) for name, value in cell.axes.items()}
         rows.append({**named, "parameters": str(count), "steps": s.training.total,
                      "seconds": round(s.flops / _FLOPS, 1)})  # fmt: skip
@@ -208,7 +209,7 @@ def _metrics(
 ) -> dict[str, Any]:
     history_C = found.history_CR[:, row]
     best = int(np.argmin(history_C))
-    counts = transformer.parameters(s.network)
+    counts = _counts(s.network)
     return {
         "nmse": history_C[-1],
         "best": history_C[best],

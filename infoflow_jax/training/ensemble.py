@@ -127,8 +127,8 @@ def advance(
             rate = (run.rate * share(state.step)).astype(dtype)
         updates, opt = update(grads, state.opt, state.params)
         params = jax.tree.map(lambda p, u: p + rate * u, state.params, updates)
-        sound = jnp.isfinite(value) & jnp.isfinite(optax.global_norm(grads))
-        good = (state.diverged == GOOD) & sound
+        sound = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((value, grads))])
+        good = (state.diverged == GOOD) & sound.all()
         kept, opt = jax.tree.map(
             lambda new, old: jnp.where(good, new, old), (params, opt), (state.params, state.opt)
         )

@@ -15,6 +15,7 @@ from scipy.optimize import least_squares, nnls
 from sweep_jax.checks import require
 
 LOWEST, HIGHEST = 1e-2, 4.0  # exponents searched
+_NOTHING = 1e-9  # share of the error below which a size has no effect
 _STARTS = (0.1, 0.3, 0.7, 1.5)
 
 
@@ -70,7 +71,7 @@ def fit(sizes_NK: ArrayLike, error_N: ArrayLike, draws: int = 0, seed: int = 0) 
     for k, a in enumerate(a_K):
         if not LOWEST * 1.01 < a < HIGHEST * 0.99:
             problems.append(f"exponent {k} is at the end of {LOWEST}..{HIGHEST}")
-        if linear[1 + k] <= 0:
+        if (linear[1 + k] * scaled[:, k] ** -a).max() < _NOTHING * error.mean():
             problems.append(f"size {k} has no effect")
     intervals = []
     if draws:

@@ -120,7 +120,9 @@ def peer(heads: tuple[int, int], steps: int, tokens: int, batch: int, standard: 
 def ours(steps: int, tokens: int, batch: int, standard: Any, batching: str) -> None:
     """Trains all runs, compiling anew."""
     jax.clear_caches()
-    training = TrainingConfig((tokens,), (steps,), batch, "adam", "b2=0.99", 10, 0.0, 1.0, 1.0, steps)
+    training = TrainingConfig(
+        (tokens,), (steps,), batch, "adam", "b2=0.99", 10, 0.0, 1.0, 1.0, steps
+    )
     shared = ensemble.Ensemble(network((D + 1, D + 1)), TASK, standard, training, batching)
     keys = [jax.random.key_data(jax.random.key(place)) for place in range(len(GRID))]
     mask_RLH = np.array([[np.arange(D + 1) < h for h in heads] for heads in GRID])

@@ -14,8 +14,8 @@ from ml_collections import ConfigDict
 
 from configs import _base, _trained
 
-LEAD = """One head a layer, tokens from N(0, I_2), each T trained for itself. The one-layer network
-gets a wider FFN, so that both have about as many parameters."""
+LEAD = """One head a layer, GELU networks as encoder and FFNs, tokens from N(0, I_2), each T trained
+for itself. The one-layer network gets a wider FFN, so that both have about as many parameters."""
 
 
 def get_config(arg: str = "") -> ConfigDict:
@@ -26,6 +26,11 @@ def get_config(arg: str = "") -> ConfigDict:
     config.task.target = "pairmin"
     config.task.D = 1
     config.network.beta = 1.0
+    config.network.kind = "gelu"
+    config.network.residual = "both"
+    config.network.encoder = "mlp"
+    config.network.encoder_widths = (64,)
+    config.network.encoder_kind = "gelu"
     config.training.gain = 0.6
     config.training.steps = (3000,)
     config.training.batch = 64
@@ -54,7 +59,7 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     axes, width, n = config.axes, config.network.width, config.network.head_width
     for tokens in axes.tokens:
         for hidden in axes.hidden:
-            unit = 3 * width + 2  # parameters of a hidden unit: two maps in, one out, two biases
+            unit = 2 * width + 1  # parameters of a hidden unit: in, out, bias
             wider = 2 * hidden + round((4 * width * n + width) / unit)  # what a layer has besides
             for ffn in (((wider,),), ((hidden,), (hidden,))):
                 for rate in axes.rates:

@@ -117,7 +117,9 @@ def settings(cell: Cell) -> Settings:
 def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
     """Refuses what cannot be trained, with ValueError."""
     how = config.execution
-    require(how.batching in BATCHINGS, "config.execution.batching", how.batching, f"one of {BATCHINGS}")
+    require(
+        how.batching in BATCHINGS, "config.execution.batching", how.batching, f"one of {BATCHINGS}"
+    )
     known, named = published_training.NAMES, config.page.published
     require(named in known, "config.page.published", named, f"one of {known}")
     require(how.most >= 1, "config.execution.most", how.most, "an integer >= 1")

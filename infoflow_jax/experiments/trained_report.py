@@ -103,7 +103,8 @@ def feasible(cell: Cell) -> bool | None:
 def neighbours(rows: pd.DataFrame) -> pd.DataFrame | None:
     """How far the least NMSE of (D,D) lies below those of (D-1,D) and (D,D-1); None if absent."""
     found = []
-    for D, part in rows.groupby("D"):
+    for D in sorted({int(D) for D in rows["D"]}):
+        part = rows[rows["D"] == D]
         least = part.groupby("heads")["least"].min()
         names = [f"{D}-{D}", f"{D - 1}-{D}", f"{D}-{D - 1}"]
         if all(name in least for name in names):
@@ -166,7 +167,8 @@ def _curves(
         for label, parts in lines.items():
             runs = min(len(nmse_RT) for _, nmse_RT in parts)  # a stopped sweep may lack some
             joined = np.concatenate([nmse_RT[:runs] for _, nmse_RT in parts], 1)
-            merged.setdefault(panel, {})[label] = (sum((T for T, _ in parts), []), joined)
+            lengths = [T for part, _ in parts for T in part]
+            merged.setdefault(panel, {})[label] = (lengths, joined)
     return merged
 
 
@@ -202,8 +204,10 @@ def _markdown(
 
 def _table(frame: pd.DataFrame) -> str:
     def text(value: Any) -> str:
-        return f"{value:.2e}" if isinstance(value, float) and 0 < abs(value) < 0.01 else (
-            f"{value:.3g}" if isinstance(value, float) else str(value)
+        return (
+            f"{value:.2e}"
+            if isinstance(value, float) and 0 < abs(value) < 0.01
+            else (f"{value:.3g}" if isinstance(value, float) else str(value))
         )
 
     head = "| " + " | ".join(frame.columns) + " |\n|" + "---|" * len(frame.columns)

@@ -136,9 +136,7 @@ def advance(
         return State(state.step + 1, kept, opt, at), value
 
     def one(state: State, run: Run, _: None) -> tuple[State, jax.Array]:
-        state, losses = jax.lax.scan(
-            lambda s, _: step(run, s), state, length=steps
-        )
+        state, losses = jax.lax.scan(lambda s, _: step(run, s), state, length=steps)
         return state, losses[-1]
 
     return _over_runs(shared, one)(states_R, runs_R, None)

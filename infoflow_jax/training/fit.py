@@ -53,9 +53,7 @@ class _Kept(NamedTuple):
     loss_R: np.ndarray
 
 
-def measure(
-    shared: Ensemble, params_R: Params, runs_R: Run, x_NTD: Any, y_NO: Any
-) -> np.ndarray:
+def measure(shared: Ensemble, params_R: Params, runs_R: Run, x_NTD: Any, y_NO: Any) -> np.ndarray:
     """NMSE of every run on these sequences, (R,); inf where the network gives no numbers.
 
     Raises:

@@ -44,7 +44,7 @@ def done(tmp_path_factory):
 
 
 def test_stored_parameters_give_the_stored_error(done):
-    config, items, context = done
+    _, items, context = done
     assert [cell.config["cell"]["heads"] for cell in items] == [(2, 2), (1, 2), (2, 1)]
     for cell in items:
         s = trained.settings(cell)

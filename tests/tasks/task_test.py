@@ -1,4 +1,4 @@
-"""Targets against their trees by brute force, data by its distribution, NMSE against its meaning."""
+"""Targets against their trees by brute force, data by its distribution, NMSE by its meaning."""
 
 import dataclasses
 

@@ -1,6 +1,7 @@
 """Positions: x(1) + x(2) + x(3) by one layer and one head that attends by place alone.
 
-Paper:    InfoFlow (arXiv 2605.17930): c0's weights are 1/3 on positions 1 to 3 whatever the content.
+Paper:    InfoFlow (arXiv 2605.17930): c0's weights are 1/3 on
+          positions 1 to 3 whatever the content.
 Command:  python launch.py --config=configs/infoflow_positions.py:quick   # a minute
           python launch.py --config=configs/infoflow_positions.py         # longer, more runs
           python launch.py --config=configs/infoflow_positions.py:smoke   # seconds
@@ -13,8 +14,8 @@ from ml_collections import ConfigDict
 
 from configs import _base, _trained
 
-LEAD = """y = x(1) + x(2) + x(3), T = 10, tokens from N(0, I_2), one layer of one head; the positional
-encoding is a one-hot of the first ten places."""
+LEAD = """y = x(1) + x(2) + x(3), T = 10, tokens from N(0, I_2), one layer of one head; the
+positional encoding is a one-hot of the first ten places."""
 
 
 def get_config(arg: str = "") -> ConfigDict:

@@ -5,6 +5,7 @@ targets as comparison trees; the tests hold each against its tree. Sources: arXi
 arXiv 2510.06662 for retrieval.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -99,7 +100,9 @@ def _units(D: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return a_ID / np.linalg.norm(a_ID, axis=1, keepdims=True)
 
 
-_TRIANGLE = {"scale": 2**0.5, "norms": (0.2, 4.0), "plane": True}
+_TRIANGLE = Function(
+    triangle, _nothing, targets.triangle, 3, scale=2**0.5, norms=(0.2, 4.0), plane=True
+)
 FUNCTIONS = {
     "pairmax_random": Function(
         pairmax, lambda D, d, rng: rng.standard_normal((D, d, d)), targets.pairmax, 2, most=64
@@ -108,8 +111,8 @@ FUNCTIONS = {
         pairmax, lambda D, d, rng: PLANAR_IDD[:D], targets.pairmax, 2, most=4, plane=True
     ),
     "pairmin": Function(pairmin, _nothing, targets.pairmin, 2),
-    "triangle": Function(triangle, _nothing, targets.triangle, 3, **_TRIANGLE),
-    "triangle_squared": Function(triangle_squared, _nothing, targets.triangle, 3, **_TRIANGLE),
+    "triangle": _TRIANGLE,
+    "triangle_squared": dataclasses.replace(_TRIANGLE, value=triangle_squared),
     "retrieval": Function(retrieval, _units, targets.retrieval, 1, most=64),
     "kth": Function(
         kth, lambda D, d, rng: np.tile(_units(1, d, rng), (D, 1)), targets.kth, 0, most=64

@@ -102,9 +102,9 @@ def values(x_BTD: torch.Tensor, A_IDD: torch.Tensor) -> torch.Tensor:
     return torch.einsum("bsd,bitd->bist", x_BTD, images).amax((2, 3)).sum(1, keepdim=True)
 
 
-def peer(heads: tuple[int, int], steps: int, tokens: int, batch: int, standard: Any) -> None:
+def peer(params: Any, steps: int, tokens: int, batch: int, standard: Any) -> None:
     """Trains one run."""
-    net = Peer(transformer.init(network(heads), jax.random.key(0)))
+    net = Peer(params)
     A_IDD = torch.tensor(TASK.weights(), dtype=torch.float32)
     adam = torch.optim.Adam(net.parameters(), lr=1e-3, betas=(0.9, 0.99), fused=True)
     for _ in range(steps):
@@ -155,7 +155,9 @@ def main() -> None:
     two = Peer(params)(torch.tensor(x_BTD)).detach().numpy()
     print(f"same weights, outputs differ by {np.abs(one - two).max() / np.abs(one).max():.1e}")
     print(f"T {given.tokens}, batch {given.batch}, {len(GRID)} runs of {given.steps} steps")
-    peer((2, 2), 20, given.tokens, given.batch, standard)  # what torch loads at its first step
+    key = jax.random.key(0)
+    drawn = [jax.device_get(transformer.init(network(heads), key)) for heads in GRID]
+    peer(drawn[0], 20, given.tokens, given.batch, standard)  # what torch loads at its first step
     best: dict[str, list[float]] = {}
     for turn in range(given.rounds):
         mine = timed(lambda: ours(given.steps, given.tokens, given.batch, standard, given.batching))
@@ -163,8 +165,8 @@ def main() -> None:
         gc.freeze()  # else Python goes through what JAX keeps while the peer runs
 
         def others() -> None:
-            for heads in GRID:
-                peer(heads, given.peer_steps, given.tokens, given.batch, standard)
+            for params in drawn:
+                peer(params, given.peer_steps, given.tokens, given.batch, standard)
 
         theirs = [s * given.steps / given.peer_steps for s in timed(others)]
         total = len(GRID) * given.steps

@@ -191,7 +191,7 @@ def _markdown(
 ) -> None:
     """The page for docs/results, with its figures and table beside it."""
     name, lines = config.page.name, [f"# {config.page.title}", f"```\n{config.page.command}\n```"]
-    lines += [config.page.lead]
+    lines += [config.page.lead, f"{stored.split(' are')[0]} of this command are in the tables."]
     beside = path.parent / name
     beside.mkdir(parents=True, exist_ok=True)
     for caption, (png, _) in figures:

@@ -59,6 +59,6 @@ def check_arg(arg: str, allowed: tuple[str, ...]) -> None:
 def check_axes(axes: ConfigDict) -> None:
     """Refuses an axis without values, by the name it has on the command line."""
     for name, value in axes.items():
-        empty = len(value) == 0 if isinstance(value, tuple) else value < 1
+        empty = value < 1 if isinstance(value, int) else len(value) == 0
         if empty:
             raise ValueError(f"config.axes.{name} = {value!r}: expected at least one")

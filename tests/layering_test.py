@@ -43,8 +43,10 @@ REACH = {
 INFOFLOW = {
     "calculus": set(),
     "networks": {"calculus"},
+    "tasks": {"calculus"},
+    "training": {"calculus", "networks", "tasks"},
     "figures": set(),
-    "experiments": {"calculus", "networks", "figures"},
+    "experiments": {"calculus", "networks", "tasks", "training", "figures"},
 }
 ROOMS = {"reach_jax": REACH, "infoflow_jax": INFOFLOW}
 

@@ -1,0 +1,227 @@
+"""Networks trained on a target: what architectures learn, beside what the planner says they can.
+
+Cells that differ in heads, run and rate alone are one ensemble and one program; every other
+difference is another shape, which is compiled and trained after it. All experiments with trained
+networks are this one, with their own config.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from ml_collections import ConfigDict
+
+from infoflow_jax.experiments import published_training, trained_report
+from infoflow_jax.networks import transformer
+from infoflow_jax.networks.config import NetworkConfig
+from infoflow_jax.tasks.task import Scale, TaskConfig, scale
+from infoflow_jax.training import fit as fitting
+from infoflow_jax.training.ensemble import Ensemble, Run
+from infoflow_jax.training.fit import Evaluation
+from infoflow_jax.training.settings import BATCHINGS, TrainingConfig
+from sweep_jax import cells as sweeps
+from sweep_jax import mesh, provenance
+from sweep_jax.cells import Cell
+from sweep_jax.checks import require, resolve
+from sweep_jax.experiment import Context
+from sweep_jax.store import Result
+
+EXCLUDED = ("axes", "execution", "page")
+_FLOPS = 2e10  # a second, of one CPU core on matrices this small
+report = trained_report.report
+_counts = functools.cache(transformer.parameters)
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """What tells the runs of one program apart, and the shape that they share."""
+
+    heads: tuple[int, ...]  # of each layer
+    slots: tuple[int, ...]  # heads that the program has in each layer, some masked
+    run: int  # which repetition: initial weights and data
+    rate: float
+
+    def __post_init__(self) -> None:
+        require(len(self.slots) >= 1, "slots", self.slots, "at least one layer")
+        fits = len(self.heads) == len(self.slots)
+        fits = fits and all(1 <= h <= s for h, s in zip(self.heads, self.slots, strict=False))
+        require(fits, "heads", self.heads, f"for each layer a number in 1..slots {self.slots}")
+        require(self.run >= 0, "run", self.run, "an integer >= 0")
+        require(0 < self.rate < 1e3, "rate", self.rate, "a number in (0, 1000)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """A cell, resolved."""
+
+    point: Point
+    task: TaskConfig
+    network: NetworkConfig
+    training: TrainingConfig
+    evaluation: Evaluation
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """What cells of one program have in common."""
+        return (self.task, self.network, self.training, self.evaluation)
+
+    @property
+    def flops(self) -> float:
+        """Of one run: three times its forward passes."""
+        each = 2 * sum(_counts(self.network).values())
+        steps = [n * (T + 1) * each for T, n in self.training.stages]
+        return 3.0 * self.training.batch * sum(steps)
+
+
+def settings(cell: Cell) -> Settings:
+    """Resolves a cell.
+
+    Raises:
+      ValueError: a field that cannot be, heads that do not divide the width, or sequences below
+        the target's order.
+    """
+    config = cell.config
+    require(0 <= config["seed"] < 2**31, "config.seed", config["seed"], "an integer in [0, 2^31)")
+    point = resolve(Point, config["cell"], "config.cell")
+    task = resolve(TaskConfig, config["task"], "config.task")
+    given = dict(config["network"])
+    if given["head_width"] == 0:
+        most = max(point.slots)
+        whole = given["width"] % most == 0
+        require(whole, "config.network.width", given["width"], f"a multiple of its {most} heads")
+        given["head_width"] = given["width"] // most
+    if given["beta"] == 0:
+        given["beta"] = given["head_width"] ** -0.5
+    given |= {"d": task.d, "heads": point.slots, "outputs": task.outputs}
+    network = resolve(NetworkConfig, given, "config.network")
+    training = resolve(TrainingConfig, config["training"], "config.training")
+    evaluation = resolve(Evaluation, config["evaluation"], "config.evaluation")
+    for tokens in training.tokens:
+        task.require_tokens("config.training.tokens", tokens)
+    for tokens in evaluation.tokens:
+        task.require_tokens("config.evaluation.tokens", tokens)
+    longest = max(*training.tokens, *evaluation.tokens)
+    ok = network.positions != "circle" or longest <= network.period
+    require(ok, "config.network.period", network.period, f"at least the longest T, {longest}")
+    return Settings(point, task, network, training, evaluation)
+
+
+def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
+    """Refuses what cannot be trained, with ValueError."""
+    how = config.execution
+    require(
+        how.batching in BATCHINGS, "config.execution.batching", how.batching, f"one of {BATCHINGS}"
+    )
+    known, named = published_training.NAMES, config.page.published
+    require(named in known, "config.page.published", named, f"one of {known}")
+    require(how.most >= 1, "config.execution.most", how.most, "an integer >= 1")
+    for cell in cells:
+        settings(cell)
+
+
+def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
+    """One row a cell: steps, parameters, and seconds of one CPU core without compilation."""
+    rows = []
+    for cell in cells:
+        s = settings(cell)
+        count = sum(_counts(s.network).values())
+        named = {name.split(".")[-1]: str(value) for name, value in cell.axes.items()}
+        rows.append({**named, "parameters": str(count), "steps": s.training.total,
+                     "seconds": round(s.flops / _FLOPS, 1)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
+    """Trains the missing cells of this shard, one program after another.
+
+    Raises:
+      Stopped: on request, when the last chunk is saved.
+    """
+    mine = sweeps.shard(cells, context.shard)
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in context.store.pending(mine):
+        groups.setdefault(settings(cell).shape, []).append(cell)
+    most = config.execution.most
+    parts = [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
+    for place, part in enumerate(parts):
+        shape = settings(part[0])
+        wide = shape.network.dtype == "float64"
+        with jax.enable_x64(True) if wide else contextlib.nullcontext():
+            name = f"{shape.task.target} D={shape.task.D}, program {place + 1} of {len(parts)}"
+            _train(config, part, context, name)
+
+
+def _train(config: ConfigDict, part: list[Cell], context: Context, name: str) -> None:
+    every = [settings(cell) for cell in part]
+    first, began = every[0], time.perf_counter()
+    devices = mesh.row() if jax.device_count() > 1 else None
+    reference = first.training.tokens[-1]
+    standard = scale(first.task, reference)
+    how = (first.network, first.task, standard, first.training)
+    shared = Ensemble(*how, config.execution.batching, devices)
+    runs_R = _runs(config.seed, part, every)
+    digest = hashlib.sha256(" ".join(cell.name for cell in part).encode()).hexdigest()[:16]
+    directory = context.workdir / "programs" / digest
+    found = fitting.fit(shared, runs_R, first.evaluation, directory, context.stop, name)
+    curve_RT = curves(shared, found, runs_R, first.evaluation)
+    seconds = round((time.perf_counter() - began) / len(part), 3)
+    origin = provenance.collect()
+    for row, cell in enumerate(part):
+        params = jax.tree.map(lambda leaf_R, row=row: leaf_R[row], found.params_R)
+        metrics = _metrics(every[row], standard, found, row, curve_RT[row])
+        result = Result("ok", metrics, 0.0, seconds)
+        context.store.write(cell, result, origin, flat(params))
+    fitting.Checkpoints(directory).clear()
+
+
+def _runs(seed: int, part: Sequence[Cell], every: Sequence[Settings]) -> Run:
+    """The runs of one program; a run's key depends on its own cell alone."""
+    base = jax.random.key(seed)
+    keys = [jax.random.key_data(jax.random.fold_in(base, cell.fold)) for cell in part]
+    widest = max(every[0].point.slots)
+    mask_RLH = [[np.arange(widest) < h for h in s.point.heads] for s in every]
+    rates = jnp.array([s.point.rate for s in every], every[0].network.dtype)
+    return Run(jnp.stack(keys), jnp.asarray(np.array(mask_RLH)), rates)
+
+
+def curves(
+    shared: Ensemble, found: fitting.Fitted, runs_R: Run, evaluation: Evaluation
+) -> np.ndarray:
+    """NMSE of every run at each T, on data that chose nothing: (R, lengths)."""
+    sets = [fitting.validation(shared, evaluation.examples, T, 1) for T in evaluation.tokens]
+    return np.stack([fitting.measure(shared, found.params_R, runs_R, *s) for s in sets], 1)
+
+
+def flat(params: Any) -> dict[str, np.ndarray]:
+    """Parameters by dotted name, as they are stored beside a cell."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    return {".".join(entry.key for entry in path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def _metrics(
+    s: Settings, standard: Scale, found: fitting.Fitted, row: int, curve_T: np.ndarray
+) -> dict[str, Any]:
+    history_C = found.history_CR[:, row]
+    best = int(np.argmin(history_C))
+    counts = _counts(s.network)
+    return {
+        "nmse": history_C[-1],
+        "best": history_C[best],
+        "best_step": (best + 1) * s.training.chunk,
+        "diverged": int(found.diverged_R[row]),
+        "loss": found.loss_R[row],
+        "nmse_T": curve_T,
+        "history": history_C,
+        "parameters": sum(counts.values()),
+        "ffn_parameters": counts["ffn"],
+        "mean": standard.mean,
+        "deviation": standard.deviation,
+    }

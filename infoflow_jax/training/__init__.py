@@ -1,0 +1,1 @@
+"""Many networks trained at once."""

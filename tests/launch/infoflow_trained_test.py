@@ -1,0 +1,124 @@
+"""The experiment with trained networks in its smallest form: stored, resumed, said, refused."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import launch
+from configs import infoflow_depth, infoflow_pairmax, infoflow_retrieval, infoflow_triangle
+from infoflow_jax.experiments import published_training, trained, trained_report
+from infoflow_jax.networks import transformer
+from infoflow_jax.tasks.task import fixed, nmse
+from sweep_jax import cells, store
+from sweep_jax.experiment import Context
+from sweep_jax.stop import Stop, Stopped
+
+CONFIGS = {
+    "pairmax": infoflow_pairmax,
+    "triangle": infoflow_triangle,
+    "depth": infoflow_depth,
+    "retrieval": infoflow_retrieval,
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    config = infoflow_pairmax.get_config("smoke")
+    config.unlock()
+    config.training.tokens, config.training.steps = (2,), (4,)
+    config.network.width, config.network.head_width = 8, 2
+    config.network.ffn = ((4,), (4,))
+    config.evaluation.tokens = (2, 3)
+    items = cells.expand(config, infoflow_pairmax.sweep, trained.EXCLUDED)
+    workdir = tmp_path_factory.mktemp("trained")
+    context = Context(workdir, store.Store(workdir), Stop(), "0/1")
+    stop = Stop()
+    stop.signum = 15
+    with pytest.raises(Stopped):
+        trained.run(config, items, Context(workdir, context.store, stop, "0/1"))
+    assert context.store.pending(items) == items
+    trained.run(config, items, context)
+    return config, items, context
+
+
+def test_stored_parameters_give_the_stored_error(done):
+    _, items, context = done
+    assert [cell.config["cell"]["heads"] for cell in items] == [(2, 2), (1, 2), (2, 1)]
+    for cell in items:
+        s = trained.settings(cell)
+        record, arrays = context.store.read(cell), context.store.arrays(cell)
+        params = {}
+        for name, value in arrays.items():
+            *path, last = name.split(".")
+            at = params
+            for part in path:
+                at = at.setdefault(part, {})
+            at[last] = value
+        key = jax.random.fold_in(jax.random.key(0), 2**31 - 2)
+        x, y = fixed(s.task, key, s.evaluation.examples, 3, "float32")
+        mask = np.array([[i < h for i in range(2)] for h in s.point.heads])
+        found = [transformer.apply(s.network, params, row, mask) for row in x]
+        metrics = record["metrics"]
+        found = metrics["mean"] + metrics["deviation"] * np.array(found)
+        assert metrics["nmse_T"][1] == pytest.approx(nmse(found, y), rel=1e-3)
+        assert metrics["best"] <= metrics["nmse"]
+        assert metrics["diverged"] == -1
+
+
+def test_the_report_stands_and_a_second_run_computes_nothing(done):
+    config, items, context = done
+    text = trained.report(config, items, context)
+    assert "3 of 3 cells are stored" in text
+    assert (context.workdir / "figures" / "lengths.png").read_bytes()[:4] == b"\x89PNG"
+    page = (context.workdir / "docs" / "infoflow_pairmax.md").read_text()
+    assert "(D,D) against its neighbours" in page
+    assert "5.89e-05" in page
+    rows = trained_report.summary([(c, context.store.read(c)) for c in items])
+    assert list(rows["feasible"]) == [True, False, False]
+    gaps = trained_report.neighbours(rows).iloc[0]
+    least = rows.set_index("heads")["least"]
+    assert gaps["factor 1"] == pytest.approx(least["1-2"] / least["2-2"])
+    before = {p: p.read_bytes() for p in context.workdir.glob("cells/*.json")}
+    trained.run(config, items, context)
+    assert before == {p: p.read_bytes() for p in context.workdir.glob("cells/*.json")}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_config_has_a_plan(capsys, name):
+    path = Path(CONFIGS[name].__file__).resolve()
+    for arg, most in (("smoke", 1.0), ("", np.inf)):
+        assert launch.main(["launch.py", f"--config={path}:{arg}", "--mode=plan"]) == 0
+        seconds = float(capsys.readouterr().out.strip().split("seconds ")[-1])
+        assert seconds <= most
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "said"),
+    [
+        ("pairmax", "axes.dims=()", "axes.dims"),
+        ("pairmax", "axes.dims=(5,)", "1..4"),
+        ("pairmax", "axes.runs=0", "axes.runs"),
+        ("pairmax", "axes.rates=(0.0,)", "rate"),
+        ("pairmax", "training.tokens=(1,)", "at least 2 tokens"),
+        ("pairmax", "task.target=nothing", "target"),
+        ("pairmax", "execution.batching=all", "batching"),
+        ("pairmax", "page.published=nothing", "published"),
+        ("triangle", "axes.widths=(25,)", "a multiple of its 2 heads"),
+        ("triangle", "axes.tokens=(2,)", "at least 3 tokens"),
+        ("depth", "evaluation.examples=1", "examples"),
+    ],
+)
+def test_bad_fields_are_one_line(capsys, name, field, said):
+    path = Path(CONFIGS[name].__file__).resolve()
+    command = ["launch.py", f"--config={path}:smoke", "--mode=plan"]
+    assert launch.main([*command, f"--config.{field}"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_published_values_are_the_papers():
+    assert published_training.table("pairmax").shape == (5, 4)
+    assert published_training.table("") is None

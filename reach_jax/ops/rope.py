@@ -31,7 +31,9 @@ def llama3(
     return (frequencies_P * (kept_P + (1 - kept_P) / factor)).astype(np.float32)
 
 
-def phases(positions_T: jax.Array, frequencies_P: np.ndarray) -> tuple[jax.Array, jax.Array]:
+def phases(
+    positions_T: jax.Array, frequencies_P: np.ndarray | jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Cosine and sine of each position's rotation, both float32 of shape (T, P)."""
     angle_TP = positions_T.astype(jnp.float32)[:, None] * jnp.asarray(frequencies_P)[None, :]
     return jnp.cos(angle_TP), jnp.sin(angle_TP)

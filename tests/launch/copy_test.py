@@ -77,7 +77,12 @@ def test_a_trained_models_cliff_is_where_its_strings_break(done, tmp_path):
 
 def test_a_source_is_cut_to_the_symbols_and_tuned(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "configure", lambda precision, directory: None)
-    small = ("learning.steps=10", "learning.warmup=2", "evaluation.lengths=(2,)", "learning.check=2")
+    small = (
+        "learning.steps=10",
+        "learning.warmup=2",
+        "evaluation.lengths=(2,)",
+        "learning.check=2",
+    )
     assert run(tmp_path, TUNED, *small) == 0
     (path,) = (tmp_path / "cells").glob("*.json")
     metrics = json.loads(path.read_text())["metrics"]

@@ -4,6 +4,7 @@ In the style of `figures`; all numbers come in.
 """
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -44,14 +45,14 @@ def cliffs(shares: pd.DataFrame, found: pd.DataFrame, published: Mapping[str, fl
 
 def _shares(ax: Axes, shares: pd.DataFrame, colour: Mapping[str, str]) -> None:
     named = set()
-    for (variant, longest, _), part in shares.groupby(["variant", "longest", "draw"], sort=False):
+    for (variant, _, _), part in shares.groupby(["variant", "longest", "draw"], sort=False):
         name, under = str(variant), bool(part["undertrained"].iloc[0])
         label = f"{name} (undertrained)" if under else name
         style = ":" if under else "-"
         shown = label if label not in named else "_"
         named.add(label)
         ax.plot(part["length"], part["share"], style, color=colour[name], label=shown, lw=1.4)
-        ax.axvline(float(str(longest)), color=FAINT, lw=2.5, zorder=0)
+        ax.axvline(float(part["longest"].iloc[0]), color=FAINT, lw=2.5, zorder=0)
     ax.set(title="copied exactly", xlabel="string (letters)", ylabel="share", ylim=(-0.03, 1.05))
     ax.legend(fontsize=7)
 
@@ -60,7 +61,7 @@ def _lengths(ax: Axes, found: pd.DataFrame, variants: list[str], colour: Mapping
     befores = sorted(set(found["before"]))
     markers = dict(zip(befores, "osD^v", strict=False))
     greatest = 1.0
-    for row in _records(found):
+    for row in _rows(found):
         spread = 0.16 * (befores.index(row.before) - (len(befores) - 1) / 2)
         y = variants.index(row.variant) + spread + 0.05 * (row.draw % 3)
         high = row.high if np.isfinite(row.high) else row.length
@@ -92,7 +93,7 @@ def _r2(
     published: Mapping[str, float],
 ) -> None:
     alone = found[found["before"] == 0]
-    for row in _records(alone):
+    for row in _rows(alone):
         place = variants.index(row.variant)
         ax.plot(row.r2, place, "o", color=colour[row.variant], ms=4.5)
     names = [*variants, *published]
@@ -104,6 +105,6 @@ def _r2(
     ax.set(title="$R^2$ of the curve", xlabel="below the line: published", xlim=(0, 1.03))
 
 
-def _records(table: pd.DataFrame) -> list[Any]:
-    """Its rows, one object with a field a column each; pandas gives them no type."""
-    return list(table.itertuples(index=False))
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    records: list[Any] = frame.to_dict("records")
+    return [SimpleNamespace(**row) for row in records]

@@ -7,7 +7,7 @@ counted, as every row is decoded from its own first symbol on.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +22,12 @@ Run = Callable[[jax.Array, jax.Array, jax.Array, int], jax.Array]
 
 
 class Batch(NamedTuple):
-    """Questions with their answers, numpy or jax arrays; rows may differ in length."""
+    """Questions with their answers; rows may differ in length."""
 
-    prompt_BS: Any  # what is given, then PAD
-    given_B: Any  # symbols given, the separator the last
-    answer_BS: Any  # the string and END, then PAD
-    length_B: Any  # symbols of the answer, END included
+    prompt_BS: np.ndarray  # what is given, then PAD
+    given_B: np.ndarray  # symbols given, the separator the last
+    answer_BS: np.ndarray  # the string and END, then PAD
+    length_B: np.ndarray  # symbols of the answer, END included
 
 
 class Scores(NamedTuple):

@@ -182,7 +182,8 @@ def advance(
 def share_copied(model: kinds.Config, params: Params, lesson: Lesson) -> jax.Array:
     """Share of the lesson's questions that are answered without a fault."""
     batch = lesson.questions
+    prompt_BS, given_B = jnp.asarray(batch.prompt_BS), jnp.asarray(batch.given_B)
     slots = batch.prompt_BS.shape[1] + batch.answer_BS.shape[1]
     copier = copiers.ModelCopier(model, params, lesson.rules)
-    out_BS = copiers.emitted(copier, batch.prompt_BS, batch.given_B, jnp.int32(slots), slots)
+    out_BS = copiers.emitted(copier, prompt_BS, given_B, jnp.int32(slots), slots)
     return jnp.mean(evaluate.score(out_BS, batch)[0].astype(jnp.float32))

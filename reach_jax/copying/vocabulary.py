@@ -53,5 +53,5 @@ def cut(config: Any, params: Params, rows: Sequence[int]) -> tuple[kinds.Config,
     require(inside, "rows", list(rows), f"different rows of a table of {V}")
     index = np.asarray(rows, np.int32)
     tables = [name for name in ("embedding", "head") if name in params]
-    kept: dict[str, Any] = {name: jnp.asarray(params[name])[index] for name in tables}
+    kept: Params = {name: jnp.asarray(params[name])[index] for name in tables}
     return dataclasses.replace(config, vocab_size=len(rows)), {**params, **kept}

@@ -163,6 +163,6 @@ def _lesson(s: Settings, cell: Cell, sizes: tuple[int, int]) -> Lesson:
         jax.random.key_data(jax.random.fold_in(_key(s, cell), _ROWS)),
         jnp.int32(s.task.shortest),
         jnp.int32(s.task.longest),
-        evaluate.Batch(*(jnp.asarray(part) for part in evaluate.padded(asked, *sizes))),
+        jax.tree.map(jnp.asarray, evaluate.padded(asked, *sizes)),
         s.rules,
     )

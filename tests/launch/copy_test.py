@@ -77,7 +77,12 @@ def test_a_trained_models_cliff_is_where_its_strings_break(done, tmp_path):
 
 def test_a_source_is_cut_to_the_symbols_and_tuned(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "configure", lambda precision, directory: None)
-    small = ("learning.steps=10", "evaluation.lengths=(2,)", "learning.check=2")
+    small = (
+        "learning.steps=10",
+        "learning.warmup=2",
+        "evaluation.lengths=(2,)",
+        "learning.check=2",
+    )
     assert run(tmp_path, TUNED, *small) == 0
     (path,) = (tmp_path / "cells").glob("*.json")
     metrics = json.loads(path.read_text())["metrics"]
@@ -115,7 +120,7 @@ def test_bad_fields_are_one_line(capsys):
 
 def test_questions_beyond_a_table_of_positions_are_refused(capsys):
     """GPT-2 reads them from a table of 512 rows, to whose last one JAX would clamp a look-up."""
-    fields = ("source.path='random:gpt2'", "evaluation.lengths=(6,300)")
+    fields = ("source.path=random:gpt2", "evaluation.lengths=(6,300)")
     flags = [f"--config.{field}" for field in fields]
     assert launch.main(["launch.py", TUNED, "--mode=plan", *flags]) == 2
     assert "512" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 from infoflow_jax.calculus import targets
@@ -11,6 +12,7 @@ from infoflow_jax.calculus.meaning import evaluate
 from infoflow_jax.networks import decoding, scores, transformer, witnesses
 from infoflow_jax.networks.certificate import Certificate, certify
 from infoflow_jax.networks.config import NetworkConfig
+from reach_jax.ops import optimizers
 from tests.networks import reference
 
 
@@ -130,6 +132,40 @@ def test_a_constructed_sharp_head_is_certified_too_and_weights_do_not_overflow()
         steep, made.params, witnesses.kth_family(steep, made.params, 3, 6, 3), True
     )
     assert np.isfinite(code_XC).all()
+
+
+def test_a_trained_layer_is_certified_as_it_is():
+    config, start = layer(1, 1, 2, 8)
+    x_BTD = np.random.default_rng(6).uniform(-1, 1, (32, 9, 1))
+    want_BO = np.sort(x_BTD[..., 0], axis=1)[:, -3:-2]
+
+    adam = optimizers.relaxed(optax.adam(0.02))
+
+    @jax.jit
+    def train(params):
+        def loss(params):
+            found_BO = jax.vmap(lambda x_TD: transformer.apply(config, params, x_TD))(x_BTD)
+            return ((found_BO - want_BO) ** 2).mean()
+
+        def step(state, _):
+            params, opt = state
+            value, slopes = jax.value_and_grad(loss)(params)
+            moves, opt = adam.update(slopes, opt, params)
+            return (optax.apply_updates(params, moves), opt), value
+
+        (params, _), losses_S = jax.lax.scan(step, (params, adam.init(params)), length=200)
+        return params, losses_S
+
+    with jax.enable_x64(True):
+        params, losses_S = jax.tree.map(np.asarray, train(start))
+    assert losses_S[-1] < want_BO.var() / 2 < losses_S[0]  # it has learnt something
+    made = family("kth", config, params, 7)
+    found = witnesses.search(config, params, made)
+    values = [evaluate(made.target, x, made.weights) for x in (found.a_TD, found.b_TD)]
+    assert found.gap == pytest.approx(abs(values[0] - values[1]), abs=1e-15)
+    distance = np.abs(known(config, params, found.a_TD) - known(config, params, found.b_TD)).sum()
+    assert distance <= found.distance <= distance + 1e-11
+    assert found.width(0.0) > 10
 
 
 def test_what_cannot_be_certified_is_refused():

@@ -23,7 +23,9 @@ class Scores(NamedTuple):
 
 def logits(hidden_ND: jax.Array, head_VD: jax.Array) -> jax.Array:
     """Logits in float32, (N, V)."""
-    return products.product("nd,vd->nv", hidden_ND.astype(jnp.float32), head_VD)
+    if hidden_ND.dtype == head_VD.dtype:
+        return jnp.einsum("nd,vd->nv", hidden_ND, head_VD, preferred_element_type=jnp.float32)
+    return products.product("nd,vd->nv", hidden_ND, head_VD)
 
 
 def score(

@@ -54,7 +54,9 @@ def cell(row):
 
 
 def run(store, cells, root, stop=None, how=make, count=2):
-    lanes.run_pool(cells, how, store, root, count, (1,), stop or Stop(), {}, lambda result: None)
+    lanes.run_pool(
+        cells, how, store, root, count, (1,), stop or Stop(), {}, lambda result: None, print
+    )
 
 
 def stored(store, row):

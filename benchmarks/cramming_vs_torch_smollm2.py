@@ -12,8 +12,8 @@ texts and its time for all is **extrapolated** in proportion to their number.
 
 Ours is the progressive protocol with the search's products in bfloat16, all texts at once. It runs
 until half of the texts are confirmed, by a greedy decode in float32, one token beyond the peer's
-median; t_1 is not given. Both in one process one after the other, wall and process time printed,
-with and without compilation. The file's weights were quantised to 8 bits by their publisher.
+median; t_1 is not given. Both in one process one after the other; process time, with and without
+compilation. The weights that `make models` fetches were quantised by their publisher.
 """
 
 import argparse

@@ -20,6 +20,7 @@ from reach_jax.copying.train import Learner, Lesson, TrainingConfig
 from reach_jax.models import kinds
 from reach_jax.models.config import Params
 from sweep_jax import mesh as meshes
+from sweep_jax import rows
 from sweep_jax.store import Result
 
 
@@ -35,18 +36,6 @@ Judge = Callable[[int, Learner, float, float], tuple[Result, dict[str, np.ndarra
 Tell = Callable[[int, str], None]
 
 
-@jax.jit
-def _take(tree_C: Any, rows_B: jax.Array) -> Any:
-    """The cells in `rows_B`; an index past the end repeats the last."""
-    return jax.tree.map(lambda x: x.at[rows_B].get(mode="clip"), tree_C)
-
-
-@functools.partial(jax.jit, donate_argnums=0)
-def _put(tree_C: Any, tree_B: Any, rows_B: jax.Array) -> Any:
-    """The pool with these cells replaced; what an idle lane computed is thrown away."""
-    return jax.tree.map(lambda x, y: x.at[rows_B].set(y, mode="drop"), tree_C, tree_B)
-
-
 @functools.partial(jax.jit, static_argnames=("shape", "mesh"), donate_argnames="learners_B")
 def advance(
     learners_B: Learner, lessons_B: Lesson, shape: Shape, mesh: Mesh | None = None
@@ -55,9 +44,9 @@ def advance(
     one = functools.partial(train.advance, shape.model, shape.training, shape.context)
     if mesh is None:
         return jax.vmap(one)(learners_B, lessons_B)
-    rows = PartitionSpec(meshes.AXIS)
+    cut = PartitionSpec(meshes.AXIS)
     split = jax.shard_map(
-        jax.vmap(one), mesh=mesh, in_specs=(rows, rows), out_specs=rows, check_vma=False
+        jax.vmap(one), mesh=mesh, in_specs=(cut, cut), out_specs=cut, check_vma=False
     )
     return split(learners_B, lessons_B)
 
@@ -119,7 +108,7 @@ class CopyProgram:
     def advance(self, state: Learner, rows_L: np.ndarray, bucket: int) -> Learner:
         """One chunk of steps; its time is shared by the cells that ran."""
         live, rows_B = rows_L[rows_L < self._count], jnp.asarray(rows_L)
-        learners_B, lessons_B = _take((state, self._lessons_C), rows_B)
+        learners_B, lessons_B = rows.take((state, self._lessons_C), rows_B)
         if self._mesh is not None:
             both = (learners_B, lessons_B)
             learners_B, lessons_B = jax.device_put(both, meshes.split(self._mesh))
@@ -130,7 +119,7 @@ class CopyProgram:
         self._run_seconds_C[live] += (time.perf_counter() - began) / len(live)
         if self._mesh is not None:
             learners_B = jax.device_put(learners_B, jax.tree.leaves(state)[0].sharding)
-        return _put(state, learners_B, rows_B)
+        return rows.put(state, learners_B, rows_B)
 
     def look(self, state: Learner) -> tuple[np.ndarray, np.ndarray]:
         """Finished flags; there is one size of chunk only, 1."""

@@ -22,6 +22,7 @@ from reach_jax.cramming.settings import Assignment, CrammingConfig
 from reach_jax.cramming.state import RUNNING, Frozen, Lane, Task
 from reach_jax.models import kinds
 from sweep_jax import mesh as meshes
+from sweep_jax import rows
 from sweep_jax.store import Result
 
 
@@ -33,16 +34,10 @@ class Pool(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames="bucket")
-def _take(pool: Pool, rows_B: jax.Array, bucket: int) -> tuple[Lane, Task]:
-    """The cells in `rows_B`, targets cut to `bucket`; an index past the end repeats the last."""
-    lanes_B, tasks_B = jax.tree.map(lambda x: x.at[rows_B].get(mode="clip"), tuple(pool))
-    return lanes_B, tasks_B._replace(target_N=tasks_B.target_N[:, :bucket])
-
-
-@functools.partial(jax.jit, donate_argnums=0)
-def _put(lanes_C: Lane, lanes_B: Lane, rows_B: jax.Array) -> Lane:
-    """The pool with these cells replaced; what an idle lane computed is thrown away."""
-    return jax.tree.map(lambda x, y: x.at[rows_B].set(y, mode="drop"), lanes_C, lanes_B)
+def _take(pool: Pool, rows_B: jax.Array, bucket: int) -> Pool:
+    """The cells in `rows_B`, targets cut to `bucket`."""
+    lanes_B, tasks_B = rows.take(pool, rows_B)
+    return Pool(lanes_B, tasks_B._replace(target_N=tasks_B.target_N[:, :bucket]))
 
 
 @functools.partial(
@@ -76,9 +71,9 @@ def advance(
 
     if mesh is None:
         return many(frozen, lanes_B, tasks_B)
-    rows, copied = PartitionSpec(meshes.AXIS), PartitionSpec()
+    cut, copied = PartitionSpec(meshes.AXIS), PartitionSpec()
     split = jax.shard_map(
-        many, mesh=mesh, in_specs=(copied, rows, rows), out_specs=rows, check_vma=False
+        many, mesh=mesh, in_specs=(copied, cut, cut), out_specs=cut, check_vma=False
     )
     return split(frozen, lanes_B, tasks_B)
 
@@ -181,7 +176,7 @@ class CrammingProgram:
         self._run_seconds_C[live] += (time.perf_counter() - began) / len(live)
         if self._mesh is not None:
             lanes_B = jax.device_put(lanes_B, jax.tree.leaves(state.lanes_C)[0].sharding)
-        return Pool(_put(state.lanes_C, lanes_B, rows_B), state.tasks_C)
+        return Pool(rows.put(state.lanes_C, lanes_B, rows_B), state.tasks_C)
 
     def look(self, state: Pool) -> tuple[np.ndarray, np.ndarray]:
         """Finished flags, and the target tokens that each cell's next step must see."""

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -31,9 +32,9 @@ import jax
 import numpy as np
 import torch
 import transformers
-from torch.nn import functional as F
+from cramming_vs_torch import cram
 
-from configs import cram
+from configs import cram as cram_config
 from reach_jax.cramming import outcome
 from reach_jax.cramming.freeze import freeze
 from reach_jax.cramming.program import CrammingProgram
@@ -45,47 +46,35 @@ from sweep_jax.lanes import schedule
 from sweep_jax.stop import Stop
 
 ROOT = Path(__file__).resolve().parents[1]
-STEPS, PATIENCE, RATE, STRIDE = 3000, 500, 1e-2, 10
+STRIDE = 10  # tokens
 CHUNK = 20
 
 
-def peer_cram(model, tokens: torch.Tensor, scale: float, seed: int) -> tuple[bool, int]:
-    """The published protocol on one text of one length: success, and the steps it took."""
-    generator = torch.Generator().manual_seed(seed)
-    width = model.config.hidden_size
-    prompt = (torch.randn(1, width, generator=generator) * scale).requires_grad_(True)
-    optimizer = torch.optim.AdamW([prompt], lr=RATE, betas=(0.9, 0.9), weight_decay=0.01)
-    with torch.no_grad():
-        given = model.get_input_embeddings()(tokens[:-1])
-    wanted = tokens[1:]
-    best, best_at = -1, 0
-    for step in range(STEPS):
-        inputs = torch.cat([prompt, given])[None]
-        logits = model(inputs_embeds=inputs, use_cache=False, logits_to_keep=len(wanted)).logits[0]
-        right = int((logits.argmax(-1) == wanted).sum())
-        if right == len(wanted):
-            return True, step + 1
-        if right > best:
-            best, best_at = right, step
-        elif step - best_at >= PATIENCE:
-            return False, step + 1
-        optimizer.zero_grad()
-        F.cross_entropy(logits, wanted).backward()
-        optimizer.step()
-    return False, STEPS
+class Peer:
+    """transformers' module as `cramming_vs_torch.cram` takes a model: no cache, float32, frozen."""
+
+    def __init__(self, directory: Path) -> None:
+        """Loads it once."""
+        loaded = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
+        self.model = loaded.requires_grad_(False)
+        self.c = SimpleNamespace(width=loaded.config.hidden_size)
+        self.embedding = loaded.get_input_embeddings().weight
+
+    def __call__(self, x: torch.Tensor, keep: int) -> torch.Tensor:
+        """Logits (keep, V) of the last `keep` of the input vectors (T, D)."""
+        return self.model(inputs_embeds=x[None], use_cache=False, logits_to_keep=keep).logits[0]
 
 
 def peer(directory: Path, rows: np.ndarray, scale: float, seed: int) -> tuple[list[int], float]:
     """The longest length of each text, 0 for none, and the process seconds of all."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
-    model.requires_grad_(False)
+    model = Peer(directory)
     reached, begun, cpu = [0] * len(rows), time.perf_counter(), time.process_time()
     length, alive = STRIDE, True
     while alive:
         alive = False
         for i, row in enumerate(rows):
             start = time.process_time()
-            ok, steps = peer_cram(model, torch.tensor(row[:length]).long(), scale, seed + i)
+            ok, steps = cram(model, torch.tensor(row[:length]).long(), 1, scale, seed + i)
             took = time.process_time() - start
             alive, reached[i] = alive or ok, length if ok else reached[i]
             print(
@@ -144,7 +133,7 @@ def main() -> None:
     flags.add_argument("--peer_seed", type=int, default=0)
     flags.add_argument("--model", type=Path, default=ROOT / "models" / "smollm2-135m")
     given = flags.parse_args()
-    config = cram.cram_config(str(given.model), "random:llama", "")
+    config = cram_config.cram_config(str(given.model), "random:llama", "")
     config.texts.text = given.text
     s = settings(config)
     changes = {"products": "bfloat16", "lead": 0.2, "lookahead": 8}

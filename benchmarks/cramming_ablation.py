@@ -47,7 +47,7 @@ PUBLISHED = {  # the published optimiser, inside the progressive protocol
     "patience": 500,
     "steps": 3000,
 }
-BEST = {"restarts": 7, "steps": 16000, "lookahead": 4}
+BEST = {"prefix": "none", "temperature": 0.1, "restarts": 3, "steps": 8000}
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "no prefix": {"prefix": "none"},
@@ -63,6 +63,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "begin at tokens": {"init": "tokens"},
     "begin at the target": {"init": "target"},
     "begin at a tenth": {"init_scale": 0.1},
+    **{f"{n} times as large": {"init_scale": float(n), "rate": 0.5 * n} for n in (3, 10, 30, 100)},
+    "10 times and no prefix": {"init_scale": 10.0, "rate": 5.0, "prefix": "none"},
+    "30 times and no prefix": {"init_scale": 30.0, "rate": 15.0, "prefix": "none"},
     "patience 1000": {"patience": 1000, "steps": 6000},
     "1 restart": {"restarts": 1, "steps": 4000},
     "3 restarts": {"restarts": 3, "steps": 8000},

@@ -51,19 +51,19 @@ def cram_config(path: str, smoke_path: str, arg: str) -> ConfigDict:
     config.cramming.first_token = "predicted"  # from the last prompt vector, or given
     config.cramming.max_target = 512  # tokens
     config.cramming.objective = "cross_entropy"  # or margin
-    config.cramming.temperature = 0.3  # divides the logits in the loss
+    config.cramming.temperature = 1.0  # divides the logits in the loss
     config.cramming.margin = 1.0  # logits
     config.cramming.focus = 0.0  # extra weight of the first wrong token
-    config.cramming.lookahead = 32  # progressive: tokens past the prefix that the loss looks at
+    config.cramming.lookahead = 8  # progressive: tokens past the prefix that the loss looks at
     config.cramming.optimizer = "adam"  # adamw, nadam, lion, sgd
     config.cramming.schedule = "constant"  # or cosine
-    config.cramming.rate = 0.5  # of rate_unit
+    config.cramming.rate = 40.0  # of rate_unit; a fifth of init_scale
     config.cramming.rate_unit = "embeddings"  # standard deviation of inputs, or absolute
     config.cramming.b1 = 0.9
     config.cramming.b2 = 0.99
     config.cramming.weight_decay = 0.0
     config.cramming.init = "noise"  # tokens, target, states
-    config.cramming.init_scale = 1.0
+    config.cramming.init_scale = 200.0  # large is far better: docs/cramming.md
     config.cramming.restarts = 0
     config.cramming.coefficients = 0  # numbers a vector is made of; 0: all
     config.cramming.support = "free"  # ball or box of the model's inputs
@@ -94,7 +94,7 @@ def cram_config(path: str, smoke_path: str, arg: str) -> ConfigDict:
 def _published(config: ConfigDict, protocol: str) -> None:
     """AdamW at 1e-2 in absolute units, plain cross entropy, nothing before the prompt."""
     config.cramming.prefix = "none"
-    config.cramming.temperature = 1.0
+    config.cramming.init_scale = 1.0
     config.cramming.optimizer = "adamw"
     config.cramming.rate = 1e-2
     config.cramming.rate_unit = "absolute"

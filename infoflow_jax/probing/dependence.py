@@ -1,15 +1,17 @@
-"""How much each state depends on each token, in three ways, relative to how much it varies.
+"""How much each state depends on each token, in four ways, relative to how much it varies.
 
-Interventions are the measure: put another draw in a token's place and see how far a state moves.
-A draw that wins a comparison moves states that never held the token, so what counts is how far at
-least three quarters of the draws move it. Gradients see an infinitesimal step, rollout attention.
+resampled: another draw in the token's place; how far at least three quarters of the draws move the
+state. A draw that wins a comparison moves states that did not hold the token before.
+nudged: a thousandth of the way to such a draw, which seldom wins; half of the draws.
+gradient: the norm of the Jacobian. rollout: attention alone, the baseline.
+
 Soft attention lets every token touch every state a little, so dependence is a number here; from
 which size on it counts is `agreement`'s. Not a claim about what a state is used for.
 """
 
 import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -20,8 +22,9 @@ from infoflow_jax.networks.config import NetworkConfig, Params
 from infoflow_jax.probing import trace
 from sweep_jax.checks import require
 
-METHODS = ("resampled", "gradient", "rollout")
-_MOVED = 0.75  # share of the draws that must move a state
+States = Callable[[jax.Array], jax.Array]
+METHODS = ("resampled", "nudged", "gradient", "rollout")
+_NUDGE = 1e-3
 _QUIET = 1e-6  # a state that varies less than this share of the layer's largest is constant
 
 
@@ -65,11 +68,34 @@ def measure(
     with jax.enable_x64(True) if config.dtype == "float64" else contextlib.nullcontext():
         given = [jnp.asarray(part, config.dtype) for part in (x_NTD, other_NKTD)]
         found = _every(config, params, None if mask_LH is None else jnp.asarray(mask_LH), *given)
-        moved_NLPS, jacobian_NLPS, rolled_NLPS, states_NLPE, weights = map(np.asarray, found)
+        *scores, states_NLPE, weights_NLHPS = map(np.asarray, found)
     spread_LP1 = _spread(states_NLPE)[:, :, None]
     step = float(x_NTD.std())  # a gradient times the size of a usual change of a token
-    scores = (moved_NLPS / spread_LP1, step * jacobian_NLPS / spread_LP1, rolled_NLPS)
-    return Measured(dict(zip(METHODS, scores, strict=True)), states_NLPE, weights)
+    units = (1 / spread_LP1, 1 / spread_LP1, step / spread_LP1, 1.0)
+    named = {m: s * u for m, s, u in zip(METHODS, scores, units, strict=True)}
+    return Measured(named, states_NLPE, weights_NLHPS)
+
+
+@functools.partial(jax.jit, static_argnames="config")
+def moves(
+    config: NetworkConfig,
+    params: Params,
+    x_TD: jax.Array,
+    other_KTD: jax.Array,
+    mask_LH: jax.Array | None = None,
+) -> jax.Array:
+    """How far each state of one input moves if one token is another draw, (K, L, P, S)."""
+    return _moved(lambda x_TD: trace.states(config, params, x_TD, mask_LH), x_TD, other_KTD)
+
+
+def _moved(states: States, x_TD: jax.Array, other_KTD: jax.Array) -> jax.Array:
+    states_LPE, tokens = states(x_TD), jnp.arange(x_TD.shape[0])
+
+    def moved(token: jax.Array, new_D: jax.Array) -> jax.Array:
+        return jnp.linalg.norm(states(x_TD.at[token].set(new_D)) - states_LPE, axis=-1)
+
+    moved_KSLP = jax.vmap(lambda new_TD: jax.vmap(moved)(tokens, new_TD))(other_KTD)
+    return jnp.moveaxis(moved_KSLP, 1, -1)
 
 
 def _spread(states_NLPE: np.ndarray) -> np.ndarray:
@@ -93,20 +119,20 @@ def _every(
 
     def one(given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
         x_TD, other_KTD = given
-        states_LPE, tokens = states(x_TD), jnp.arange(x_TD.shape[0])
 
-        def moved(token: jax.Array, new_D: jax.Array) -> jax.Array:
-            return jnp.linalg.norm(states(x_TD.at[token].set(new_D)) - states_LPE, axis=-1)
+        def quantile(step: float, share: float) -> jax.Array:
+            """What at least `share` of the draws move each state by, per `step`, (L, P, S)."""
+            moved_KLPS = _moved(states, x_TD, x_TD[None] + step * (other_KTD - x_TD[None]))
+            return jnp.sort(moved_KLPS, axis=0)[int((1 - share) * len(moved_KLPS))] / step
 
-        moved_KSLP = jax.vmap(lambda new_TD: jax.vmap(moved)(tokens, new_TD))(other_KTD)
         slope_LPETD = jax.jacfwd(states)(x_TD)
         weights_LHPS = trace.weights(config, params, x_TD, mask_LH)
-        still = int((1 - _MOVED) * len(moved_KSLP))  # draws that need not move it so far
         return (
-            jnp.moveaxis(jnp.sort(moved_KSLP, axis=0)[still], 0, -1),
+            quantile(1.0, 0.75),
+            quantile(_NUDGE, 0.5),
             jnp.sqrt(jnp.sum(slope_LPETD**2, axis=(2, 4))),
             trace.rollout(config, weights_LHPS),
-            states_LPE,
+            states(x_TD),
             weights_LHPS,
         )
 

@@ -46,8 +46,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     if known is not None:
         tables.append(("Published (arXiv 2605.17930 and 2510.06662)", known))
     figures = _figures(config, records, rows, context.workdir / "figures")
-    name = config.page.name
-    _markdown(context.workdir / "docs" / f"{name}.md", config, tables, figures, stored)
+    write_page(context.workdir / "docs", config, tables, figures, stored)
     sections = [Section("Trained networks", stored, tables, [(c, s[1]) for c, s in figures])]
     page = context.workdir / "report.html"
     write_report(page, config.page.title, config.page.lead, sections, provenance.collect())
@@ -182,24 +181,24 @@ def _text(frame: pd.DataFrame) -> str:
     return frame.to_string(index=False, float_format=lambda x: f"{x:.3g}")
 
 
-def _markdown(
-    path: Path,
+def write_page(
+    directory: Path,
     config: ConfigDict,
     tables: Sequence[tuple[str, pd.DataFrame]],
     figures: Sequence[tuple[str, tuple[Path, Path]]],
     stored: str,
 ) -> None:
-    """The page for docs/results, with its figures and table beside it."""
+    """The page for docs/results, with its figures beside it."""
     name, lines = config.page.name, [f"# {config.page.title}", f"```\n{config.page.command}\n```"]
     lines += [config.page.lead, f"{stored.split(' are')[0]} of this command are in the tables."]
-    beside = path.parent / name
+    beside = directory / name
     beside.mkdir(parents=True, exist_ok=True)
     for caption, (png, _) in figures:
         atomic.write_bytes(beside / png.name, png.read_bytes())
         lines.append(f"![{caption}]({name}/{png.name})")
     for caption, frame in tables:
         lines += [f"**{caption}**", _table(frame)]
-    atomic.write_text(path, "\n\n".join(lines) + "\n")
+    atomic.write_text(directory / f"{name}.md", "\n\n".join(lines) + "\n")
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -11,8 +11,7 @@ which size on it counts is `agreement`'s. Not a claim about what a state is used
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -28,28 +27,16 @@ _NUDGE = 1e-3
 _QUIET = 1e-6  # a state that varies less than this share of the layer's largest is constant
 
 
-class Measured(NamedTuple):
-    """NumPy arrays over N inputs, L layers, P = T + 1 positions, the last c0, and S = T tokens.
-
-    Attributes:
-      scores: method -> (N, L, P, S).
-      states_NLPE: after each layer; of the last only c0's.
-      weights_NLHPS: attention weights, S = P keys here.
-    """
-
-    scores: Mapping[str, np.ndarray]
-    states_NLPE: np.ndarray
-    weights_NLHPS: np.ndarray
-
-
 def measure(
     config: NetworkConfig,
     params: Params,
     mask_LH: np.ndarray | None,
     x_NTD: np.ndarray,
     other_NKTD: np.ndarray,
-) -> Measured:
-    """Every method on every input.
+) -> dict[str, np.ndarray]:
+    """Every method on every input: name -> (N, L, P, S), P = T + 1 states, S = T tokens.
+
+    States of the last layer's tokens are not computed; theirs is 0.
 
     Args:
       config, params, mask_LH: the network and its heads, as of `transformer.apply`.
@@ -68,12 +55,12 @@ def measure(
     with jax.enable_x64(True) if config.dtype == "float64" else contextlib.nullcontext():
         given = [jnp.asarray(part, config.dtype) for part in (x_NTD, other_NKTD)]
         found = _every(config, params, None if mask_LH is None else jnp.asarray(mask_LH), *given)
-        *scores, states_NLPE, weights_NLHPS = map(np.asarray, found)
+        scores = list(map(np.asarray, found))
+    states_NLPE, _ = trace.observe(config, params, mask_LH, x_NTD)
     spread_LP1 = _spread(states_NLPE)[:, :, None]
     step = float(x_NTD.std())  # a gradient times the size of a usual change of a token
     units = (1 / spread_LP1, 1 / spread_LP1, step / spread_LP1, 1.0)
-    named = {m: s * u for m, s, u in zip(METHODS, scores, units, strict=True)}
-    return Measured(named, states_NLPE, weights_NLHPS)
+    return {m: s * u for m, s, u in zip(METHODS, scores, units, strict=True)}
 
 
 @functools.partial(jax.jit, static_argnames="config")
@@ -126,14 +113,11 @@ def _every(
             return jnp.sort(moved_KLPS, axis=0)[int((1 - share) * len(moved_KLPS))] / step
 
         slope_LPETD = jax.jacfwd(states)(x_TD)
-        weights_LHPS = trace.weights(config, params, x_TD, mask_LH)
         return (
             quantile(1.0, 0.75),
             quantile(_NUDGE, 0.5),
             jnp.sqrt(jnp.sum(slope_LPETD**2, axis=(2, 4))),
-            trace.rollout(config, weights_LHPS),
-            states(x_TD),
-            weights_LHPS,
+            trace.rollout(config, trace.weights(config, params, x_TD, mask_LH)),
         )
 
     return jax.lax.map(one, (x_NTD, other_NKTD))

@@ -4,8 +4,12 @@ States are the transformer's own; the weights are made again from them and the p
 follows from either is said elsewhere.
 """
 
+import contextlib
+import functools
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from infoflow_jax.networks.config import NetworkConfig, Params
 from infoflow_jax.networks.transformer import Network
@@ -64,3 +68,25 @@ def rollout(config: NetworkConfig, weights_LHPS: jax.Array) -> jax.Array:
         known_PS = (keep * eye_PP + (1 - keep) * mean_PS) @ known_PS
         made.append(known_PS[:, :-1])
     return jnp.stack(made)
+
+
+def observe(
+    config: NetworkConfig, params: Params, mask_LH: np.ndarray | None, x_NTD: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`states` (N, L, P, E) and `weights` (N, L, H, P, P) of many inputs, as NumPy arrays."""
+    with jax.enable_x64(True) if config.dtype == "float64" else contextlib.nullcontext():
+        mask = None if mask_LH is None else jnp.asarray(mask_LH)
+        found = _observe(config, params, mask, jnp.asarray(x_NTD, config.dtype))
+        states_NLPE, weights_NLHPS = map(np.asarray, found)
+    return states_NLPE, weights_NLHPS
+
+
+@functools.partial(jax.jit, static_argnames="config")
+def _observe(
+    config: NetworkConfig, params: Params, mask_LH: jax.Array | None, x_NTD: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    def one(x_TD: jax.Array) -> tuple[jax.Array, jax.Array]:
+        given = (config, params, x_TD, mask_LH)
+        return states(*given), weights(*given)
+
+    return jax.lax.map(one, x_NTD, batch_size=32)

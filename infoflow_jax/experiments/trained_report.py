@@ -15,8 +15,8 @@ from ml_collections import ConfigDict
 
 from infoflow_jax.calculus.architecture import Architecture
 from infoflow_jax.calculus.planner import predict
-from infoflow_jax.experiments import published_training
-from infoflow_jax.figures import training_figure
+from infoflow_jax.experiments import published_training, scaling_report
+from infoflow_jax.figures import scaling_figure, training_figure
 from infoflow_jax.tasks.task import TaskConfig
 from sweep_jax import atomic, drawing, provenance
 from sweep_jax.cells import Cell
@@ -42,6 +42,9 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     tables = [("NMSE by architecture: last of training, over runs", _shown(rows))]
     if (gaps := neighbours(rows)) is not None:
         tables.append(("(D,D) against its neighbours, least over runs", gaps))
+    if config.page.law:
+        found = scaling_report.slopes(scaling_report.points(records), config.seed)
+        tables.append(("eps = floor + A N^-a over widths, N the parameters of the FFNs", found))
     known = published_training.table(config.page.published)
     if known is not None:
         tables.append(("Published (arXiv 2605.17930 and 2510.06662)", known))
@@ -136,6 +139,12 @@ def _figures(
         parts = grid["heads"].str.split("-", expand=True).astype(int)
         figure = training_figure.heat(grid.assign(h1=parts[0], h2=parts[1]), "Least NMSE")
         found.append(("Least NMSE over runs", drawing.save(figure, directory / "heat")))
+    if config.page.law:
+        figure = scaling_figure.against_parameters(scaling_report.points(records))
+        caption = "Error of the best run against parameters"
+        found.append((caption, drawing.save(figure, directory / "widths")))
+        if len(config.axes.tokens) == 1:
+            return found  # nothing to show against T
     trained = max(itertools.chain(*(cell.config["training"]["tokens"] for cell, _ in records)))
     each = config.page.curves == "trained"
     figure = training_figure.against_length(_curves(config, records), 0 if each else trained)

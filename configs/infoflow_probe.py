@@ -40,7 +40,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.subject = ConfigDict()  # the sweep sets network and beta
     config.subject.network = "trained"  # or a key of networks.constructions.BUILDERS, or a plan
     config.subject.tokens = 12  # T of a network with explicit weights
-    config.subject.eps = 0.1  # that a plan is compiled for
+    config.subject.eps = 1e-3  # that a plan is compiled for; its argmaxima are then the true ones
     config.subject.beta = 1e9  # of its scores
 
     config.probing = ConfigDict()

@@ -16,8 +16,7 @@ from sweep_jax.experiment import Context
 from sweep_jax.report import Section, write_report
 from sweep_jax.store import table, write_table
 
-_COLUMNS = ["states", "sets", "method", "tolerance", "precision", "p_low", "p_high", "recall",
-            "r_low", "r_high", "exact"]  # fmt: skip
+_WHAT = "precision / recall; share of states with exactly the set, at which tolerance"
 Records = Sequence[tuple[Cell, dict[str, Any]]]
 
 
@@ -31,8 +30,8 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     every = agreements(records)
     learned = every["network"].str.startswith("trained")
     tables = {
-        "Explicit weights: agreement with the planner's sets": every[~learned],
-        "Trained: agreement with the planner's sets": every[learned],
+        f"Explicit weights: {_WHAT}": every[~learned],
+        f"Trained: {_WHAT}": every[learned],
         "Heads and matrices, matched by the Hungarian method": matched(records),
         "Linear probes of the states after layer 1": probed(records),
     }
@@ -49,20 +48,15 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
 
 
 def agreements(records: Records) -> pd.DataFrame:
-    """One row a network, kind of states, set and method."""
-    rows = []
+    """One row a network, kind of states and set; a column a method."""
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
     for cell, record in records:
-        for row in record["metrics"]["rows"]:
-            r = dict(zip(_COLUMNS, row, strict=True))
-            rows.append({
-                "network": name_of(cell, record),
-                **{key: r[key] for key in ("states", "sets", "method")},
-                "tolerance": f"{r['tolerance']:.0e}",
-                "precision": _share(r["precision"], r["p_low"], r["p_high"]),
-                "recall": _share(r["recall"], r["r_low"], r["r_high"]),
-                "exact": f"{r['exact']:.3f}",
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+        for states, sets, method, tolerance, *shares, exact in record["metrics"]["rows"]:
+            row = found.setdefault((name_of(cell, record), states, sets), {})
+            both = f"{_share(*shares[:3])} / {_share(*shares[3:])}"
+            row[method] = f"{both}; {exact:.3f} at {tolerance:.0e}"
+    columns = ("network", "states", "sets")
+    return pd.DataFrame([dict(zip(columns, key, strict=True)) | row for key, row in found.items()])
 
 
 def matched(records: Records) -> pd.DataFrame:
@@ -106,7 +100,7 @@ def name_of(cell: Cell, record: dict[str, Any]) -> str:
 
 
 def _share(value: float, low: float, high: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return "–" if np.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _panels(records: Records) -> dict[str, dict[str, Any]]:

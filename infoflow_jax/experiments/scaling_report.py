@@ -45,9 +45,10 @@ def slopes(found: Points, seed: int) -> pd.DataFrame:
         if usable:
             law = laws.fit(size_N[:, None], eps_N, draws=_DRAWS, seed=seed)
             (a,), ((low, high),) = law.exponents, law.intervals
-            row |= {"a": f"{a:.2f} [{low:.2f}, {high:.2f}]",
-                    "parameters ~ eps^-": f"{1 / a:.2f} [{1 / high:.2f}, {1 / low:.2f}]",
-                    "floor": f"{law.floor:.2g}", "residual": f"{law.residual:.2f}"}  # fmt: skip
+            row |= {"floor": f"{law.floor:.2g}", "residual": f"{law.residual:.2f}"}
+            if not law.problems:
+                slope = f"{1 / a:.2f} [{1 / high:.2f}, {1 / low:.2f}]"
+                row |= {"a": f"{a:.2f} [{low:.2f}, {high:.2f}]", "parameters ~ eps^-": slope}
             said = "; ".join(law.problems) or "–"
         rows.append(row | {"problems": said})
     return pd.DataFrame(rows).fillna("–")

@@ -140,10 +140,11 @@ def _figures(
         figure = training_figure.heat(grid.assign(h1=parts[0], h2=parts[1]), "Least NMSE")
         found.append(("Least NMSE over runs", drawing.save(figure, directory / "heat")))
     if config.page.law:
-        figure = scaling_figure.against_parameters(scaling_report.points(records))
+        lines = scaling_report.points(records)
+        figure = scaling_figure.against_parameters(lines)
         caption = "Error of the best run against parameters"
         found.append((caption, drawing.save(figure, directory / "widths")))
-        if len(config.axes.tokens) == 1:
+        if len({T for _, T in lines}) == 1:
             return found  # nothing to show against T
     trained = max(itertools.chain(*(cell.config["training"]["tokens"] for cell, _ in records)))
     each = config.page.curves == "trained"

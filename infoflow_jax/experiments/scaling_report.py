@@ -16,6 +16,7 @@ from sweep_jax.cells import Cell
 
 _DRAWS = 200
 _LEAST = 4  # widths, one more than the law's unknowns
+_ORDER = ("heads", "T", "widths", "eps", "a", "parameters ~ eps^-", "floor", "residual", "problems")
 Points = dict[tuple[str, int], tuple[np.ndarray, np.ndarray]]
 
 
@@ -51,7 +52,8 @@ def slopes(found: Points, seed: int) -> pd.DataFrame:
                 row |= {"a": f"{a:.2f} [{low:.2f}, {high:.2f}]", "parameters ~ eps^-": slope}
             said = "; ".join(law.problems) or "–"
         rows.append(row | {"problems": said})
-    return pd.DataFrame(rows).fillna("–")
+    frame = pd.DataFrame(rows).fillna("–")
+    return frame[[name for name in _ORDER if name in frame]]
 
 
 def _ends(eps_N: np.ndarray) -> str:

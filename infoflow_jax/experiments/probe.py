@@ -88,8 +88,6 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
             s = trained.settings(cell)
             known = s.task.target.startswith("pairmax")
             require(known, "config.task.target", s.task.target, "a pairmax, whose plan is known")
-            two = s.network.layers == 2
-            require(two, "config.cell.heads", s.point.heads, "of two layers, as the plan")
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:

@@ -69,7 +69,7 @@ def test_the_report_stands(done):
         ("subject.tokens=2", "config.subject.tokens = 2"),
         ("subject.eps=2.0", "config.subject.eps = 2.0"),
         ("probing.inputs=3", "config.probing.inputs = 3"),
-        ("task.target=pairmin", "a pairmax"),
+        ("task.target=retrieval", "a pairmax"),
         ("axes.runs=0", "axes.runs"),
     ],
 )

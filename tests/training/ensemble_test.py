@@ -24,7 +24,7 @@ EVALUATION = fit.Evaluation(16, (3,))
 
 
 def network(heads):
-    ffn = ((6,), (5,))
+    ffn = ((6,), ())
     return NetworkConfig(2, 8, heads, 2, ffn, kind="bilinear", beta=0.7)
 
 
@@ -144,6 +144,8 @@ def test_every_stage_is_trained_at_its_own_length(shared, fitted, monkeypatch):
         return real(shared, states, runs, 3, steps)  # what is compiled already
 
     monkeypatch.setattr(fit, "advance", advance)
+    monkeypatch.setattr(fit, "start", lambda which, runs: ensemble.start(shared, runs))
+    monkeypatch.setattr(fit, "outputs", lambda which, *given: ensemble.outputs(shared, *given))
     staged = dataclasses.replace(TRAINING, tokens=(2, 3), steps=(2, 4))
     fit.fit(dataclasses.replace(shared, training=staged), GIVEN, EVALUATION, None, Stop(), "test")
     assert seen == [(2, 2), (3, 2), (3, 2)]

@@ -21,6 +21,7 @@ def done(tmp_path_factory):
     config = infoflow_probe.get_config("smoke").unlock()
     config.network.width, config.network.head_width = 8, 2
     config.network.ffn = ((4,), ())
+    config.probing.linear_inputs = config.probing.inputs  # one shape, compiled once
     config.axes.plans = ("retrieval 2 in 2",)
     items = cells.expand(config, infoflow_probe.sweep, probe.EXCLUDED)
     items = [items[0], *items[2:4]]  # a plan, trained (2,2) and (1,2)

@@ -232,7 +232,8 @@ def _agreement(scores: Scores, answer: Planned, seed: int) -> dict[str, Any]:
                 continue  # not computed
             others_QS = ~np.eye(T + 1, T, dtype=bool)[queries]  # itself is no finding
             known_NQS, used_NQS = (
-                sets[:, layer, queries] & others_QS for sets in (answer.known_NLPS, answer.used_NLPS)
+                sets[:, layer, queries] & others_QS
+                for sets in (answer.known_NLPS, answer.used_NLPS)
             )
             named = {"known": known_NQS} if known_NQS.any() else {}
             if (known_NQS != used_NQS).any():

@@ -94,8 +94,9 @@ def test_parameters_grow_by_the_law_that_errors_were_made_by():
     items = cells.expand(config, infoflow_depth.sweep, trained.EXCLUDED)
     records = []
     for cell in items:
-        deep, size = len(cell.config["cell"]["heads"]) == 2, sum(
-            sum(widths) for widths in cell.config["network"]["ffn"]
+        deep, size = (
+            len(cell.config["cell"]["heads"]) == 2,
+            sum(sum(widths) for widths in cell.config["network"]["ffn"]),
         )
         eps = 0.5 * size**-0.5 if deep else 0.7
         worse = 1 + cell.config["cell"]["run"]  # only the best run counts

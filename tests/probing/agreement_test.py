@@ -19,9 +19,7 @@ def test_precision_and_recall_by_hand():
     low = agreement.at(score_NQS, known_NQS, 0.1, 0)
     assert (low.precision[0], low.recall[0]) == (pytest.approx(2 / 3), 1.0)
     assert np.isnan(agreement.at(score_NQS, known_NQS, 1.0, 0).precision[0])
-    np.testing.assert_array_equal(
-        agreement.counts(score_NQS > 0.3, known_NQS), [[1, 1, 1]] * 4
-    )
+    np.testing.assert_array_equal(agreement.counts(score_NQS > 0.3, known_NQS), [[1, 1, 1]] * 4)
     precision_C, recall_C = agreement.curve(score_NQS, known_NQS)
     at = agreement.TOLERANCES.index(min(agreement.TOLERANCES, key=lambda t: abs(np.log(t / 0.3))))
     assert (precision_C[at], recall_C[at]) == (0.5, 0.5)

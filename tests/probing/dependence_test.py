@@ -103,7 +103,9 @@ def test_a_hand_set_head_has_its_closed_form():
         want = np.sort(at)[2] / spread  # 6 of 8 move it at least so far
         assert found["resampled"][n, 0, 4, s] == pytest.approx(want, rel=1e-9)
         usual = np.median(np.abs(other_NKTD[n, :, s, 0] - x_NTD[n, s, 0]))
-        assert found["nudged"][n, 0, 4, s] == pytest.approx(abs(slope_NT[n, s]) * usual / spread, rel=0.6)
+        assert found["nudged"][n, 0, 4, s] == pytest.approx(
+            abs(slope_NT[n, s]) * usual / spread, rel=0.6
+        )
 
 
 def test_moves_are_those_of_a_loop():

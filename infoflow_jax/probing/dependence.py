@@ -53,8 +53,8 @@ def measure(
     for name, given in (("x_NTD", x_NTD), ("other_NKTD", other_NKTD)):
         require(bool(np.isfinite(given).all()), name, "NaN or infinity", "finite numbers")
     with jax.enable_x64(True) if config.dtype == "float64" else contextlib.nullcontext():
-        given = [jnp.asarray(part, config.dtype) for part in (x_NTD, other_NKTD)]
-        found = _every(config, params, None if mask_LH is None else jnp.asarray(mask_LH), *given)
+        arrays = [jnp.asarray(part, config.dtype) for part in (x_NTD, other_NKTD)]
+        found = _every(config, params, None if mask_LH is None else jnp.asarray(mask_LH), *arrays)
         scores = list(map(np.asarray, found))
     states_NLPE, _ = trace.observe(config, params, mask_LH, x_NTD)
     spread_LP1 = _spread(states_NLPE)[:, :, None]

@@ -31,6 +31,6 @@ def error(states_NPE: np.ndarray, wanted_NPD: np.ndarray) -> float:
 
 
 def ranked_tokens(weights_NPS: np.ndarray, x_NTD: np.ndarray, rank: int) -> np.ndarray:
-    """The token with the greatest attention weight (rank 1), the second greatest, ...: (N, P, D)."""
+    """The token with the greatest attention weight (rank 1), the second (2), ...: (N, P, D)."""
     order_NPS = np.argsort(-weights_NPS[:, :, : x_NTD.shape[1]], axis=-1, kind="stable")
     return np.take_along_axis(x_NTD, order_NPS[:, :, rank - 1, None], axis=1)

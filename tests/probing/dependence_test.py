@@ -134,8 +134,9 @@ def test_bad_input_is_refused():
         dependence.measure(config, params, None, x_NTD, np.zeros((2, 4, 2, 1)))
     with pytest.raises(ValueError, match="NaN or infinity"):
         dependence.measure(config, params, None, x_NTD * np.nan, np.zeros((2, 4, 3, 1)))
+    made, plan = cases.hard("retrieval 3 in 1 2", 5)
+    odd = [p.__class__(p.node, p.layer, "places") for p in plan.placements]
+    plan = plan.__class__(plan.heads, tuple(odd), (), (), plan.load, ())
+    x_NTD = draw(made, np.random.default_rng(0), 1, 5)
     with pytest.raises(ValueError, match="nodes of c0 or of one token"):
-        made, plan = cases.hard("retrieval 3 in 1 2", 5)
-        odd = [p.__class__(p.node, p.layer, "places") for p in plan.placements]
-        plan = plan.__class__(plan.heads, tuple(odd), (), (), plan.load, ())
-        plan_inputs(plan, made.target, made.weights, draw(made, np.random.default_rng(0), 1, 5))
+        plan_inputs(plan, made.target, made.weights, x_NTD)

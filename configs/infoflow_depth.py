@@ -23,8 +23,8 @@ the gap is what training found within its steps, not a bound. With a linear enco
 FFNs the gap is far wider (1.2e-5 to 2.6e-5 against .78), but says less: the theorem gives one
 layer an encoder as wide as it likes. How errors fall with the width: infoflow_depth_widths.md."""
 WIDTHS = """As docs/results/infoflow_depth.md, at one T and with FFNs of several widths. What is
-fitted is eps = floor + A N^-a, N the parameters of the FFNs, which the theorem counts, and eps the root
-mean square error of the best run, where the theorem has the supremum. Parameters then grow as
+fitted is eps = floor + A N^-a, N the parameters of the FFNs, which the theorem counts, and eps the
+root mean square error of the best run, where the theorem has the supremum. Parameters then grow as
 eps^(-1/a): the theorem allows 1 for two layers, or 1/2 on smooth pieces, and wants at least k(T)
 for one. An undertrained network has a floor that is no floor of its architecture."""
 

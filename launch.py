@@ -33,7 +33,7 @@ _REACH = (
     *("reachability", "certify", "inspect", "bounds_published", "enumeration", "meanfield"),
     *("support", "cells", "unreachable", "plane", "copy"),
 )
-_INFOFLOW = ("analyze", "constructions", "witnesses", "trained")
+_INFOFLOW = ("analyze", "constructions", "witnesses", "trained", "probe")
 EXPERIMENTS = {name: f"reach_jax.experiments.{name}" for name in _REACH}
 EXPERIMENTS |= {name: f"infoflow_jax.experiments.{name}" for name in _INFOFLOW}
 MODES = """run: compute the cells that are missing, then table and report; plan: print the

@@ -67,6 +67,7 @@ def new_config(name: str, title: str, lead: str, arg: str) -> ConfigDict:
     config.page.command = f"python launch.py --config=configs/{name}.py{suffix}"
     config.page.published = ""  # a table of experiments/published_training.py
     config.page.curves = "all"  # corner: only (D,D) and its two neighbours
+    config.page.law = False  # whether to fit error against the parameters of the FFNs
     return config
 
 

@@ -15,7 +15,10 @@ from ml_collections import ConfigDict
 from configs import _base, _trained
 
 LEAD = """y = x(1) + x(2) + x(3), T = 10, tokens from N(0, I_2), one layer of one head; the
-positional encoding is a one-hot of the first ten places."""
+positional encoding is a one-hot of the first ten places. The planner predicts that one layer of one
+head suffices with an encoding (feasible in the table): confirmed, as all runs are below 1e-6. That
+c0 then gives a third of its attention to each of the first three positions is the published
+reading; this page does not measure attention."""
 
 
 def get_config(arg: str = "") -> ConfigDict:

@@ -45,8 +45,9 @@ INFOFLOW = {
     "networks": {"calculus"},
     "tasks": {"calculus"},
     "training": {"calculus", "networks", "tasks"},
+    "probing": {"calculus", "networks", "tasks"},
     "figures": set(),
-    "experiments": {"calculus", "networks", "tasks", "training", "figures"},
+    "experiments": {"calculus", "networks", "tasks", "training", "probing", "figures"},
 }
 ROOMS = {"reach_jax": REACH, "infoflow_jax": INFOFLOW}
 

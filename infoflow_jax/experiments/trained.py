@@ -11,7 +11,7 @@ import functools
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ from sweep_jax.experiment import Context
 from sweep_jax.store import Result
 
 EXCLUDED = ("axes", "execution", "page")
-_FLOPS = 2e10  # a second, of one CPU core on matrices this small
+FLOPS = 2e10  # a second, of one CPU core on matrices this small
 report = trained_report.report
 _counts = functools.cache(transformer.parameters)
 
@@ -135,7 +135,7 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
         count = sum(_counts(s.network).values())
         named = {name.split(".")[-1]: str(value) for name, value in cell.axes.items()}
         rows.append({**named, "parameters": str(count), "steps": s.training.total,
-                     "seconds": round(s.flops / _FLOPS, 1)})  # fmt: skip
+                     "seconds": round(s.flops / FLOPS, 1)})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -146,40 +146,68 @@ def run(config: ConfigDict, cells: Sequence[Cell], context: Context) -> None:
       Stopped: on request, when the last chunk is saved.
     """
     mine = sweeps.shard(cells, context.shard)
-    groups: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in context.store.pending(mine):
-        groups.setdefault(settings(cell).shape, []).append(cell)
-    most = config.execution.most
-    parts = [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
+    parts = programs(context.store.pending(mine), config.execution.most)
     for place, part in enumerate(parts):
-        shape = settings(part[0])
-        wide = shape.network.dtype == "float64"
-        with jax.enable_x64(True) if wide else contextlib.nullcontext():
-            name = f"{shape.task.target} D={shape.task.D}, program {place + 1} of {len(parts)}"
-            _train(config, part, context, name)
+        task = settings(part[0]).task
+        name = f"{task.target} D={task.D}, program {place + 1} of {len(parts)}"
+        _train(config, part, context, name)
 
 
-def _train(config: ConfigDict, part: list[Cell], context: Context, name: str) -> None:
+def programs(cells: Sequence[Cell], most: int) -> list[list[Cell]]:
+    """The cells by program: of one shape, at most so many."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(settings(cell).shape, []).append(cell)
+    return [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
+
+
+class Program(NamedTuple):
+    """A trained one; remove `checkpoints` when all that is wanted of it is stored."""
+
+    shared: Ensemble
+    runs_R: Run
+    found: fitting.Fitted
+    checkpoints: fitting.Checkpoints
+
+
+def train(config: ConfigDict, part: Sequence[Cell], context: Context, name: str) -> Program:
+    """Trains the cells of one program, from its checkpoint if there is one.
+
+    Raises:
+      Stopped: on request, when the last chunk is saved.
+    """
     every = [settings(cell) for cell in part]
-    first, began = every[0], time.perf_counter()
+    first = every[0]
     devices = mesh.row() if jax.device_count() > 1 else None
-    reference = first.training.tokens[-1]
-    standard = scale(first.task, reference)
-    how = (first.network, first.task, standard, first.training)
-    shared = Ensemble(*how, config.execution.batching, devices)
-    runs_R = _runs(config.seed, part, every)
     digest = hashlib.sha256(" ".join(cell.name for cell in part).encode()).hexdigest()[:16]
     directory = context.workdir / "programs" / digest
-    found = fitting.fit(shared, runs_R, first.evaluation, directory, context.stop, name)
-    curve_RT = curves(shared, found, runs_R, first.evaluation)
+    with wide(first.network):
+        standard = scale(first.task, first.training.tokens[-1])
+        how = (first.network, first.task, standard, first.training)
+        shared = Ensemble(*how, config.execution.batching, devices)
+        runs_R = _runs(config.seed, part, every)
+        found = fitting.fit(shared, runs_R, first.evaluation, directory, context.stop, name)
+    return Program(shared, runs_R, found, fitting.Checkpoints(directory))
+
+
+def wide(network: NetworkConfig) -> contextlib.AbstractContextManager[Any]:
+    """Where the network's numbers are what its `dtype` says."""
+    return jax.enable_x64(True) if network.dtype == "float64" else contextlib.nullcontext()
+
+
+def _train(config: ConfigDict, part: Sequence[Cell], context: Context, name: str) -> None:
+    began = time.perf_counter()
+    shared, runs_R, found, checkpoints = train(config, part, context, name)
+    first = settings(part[0])
+    with wide(first.network):
+        curve_RT = curves(shared, found, runs_R, first.evaluation)
     seconds = round((time.perf_counter() - began) / len(part), 3)
     origin = provenance.collect()
     for row, cell in enumerate(part):
+        metrics = _metrics(settings(cell), shared.scale, found, row, curve_RT[row])
         params = jax.tree.map(lambda leaf_R, row=row: leaf_R[row], found.params_R)
-        metrics = _metrics(every[row], standard, found, row, curve_RT[row])
-        result = Result("ok", metrics, 0.0, seconds)
-        context.store.write(cell, result, origin, flat(params))
-    fitting.Checkpoints(directory).clear()
+        context.store.write(cell, Result("ok", metrics, 0.0, seconds), origin, flat(params))
+    checkpoints.clear()
 
 
 def _runs(seed: int, part: Sequence[Cell], every: Sequence[Settings]) -> Run:

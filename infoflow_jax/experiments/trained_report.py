@@ -15,8 +15,8 @@ from ml_collections import ConfigDict
 
 from infoflow_jax.calculus.architecture import Architecture
 from infoflow_jax.calculus.planner import predict
-from infoflow_jax.experiments import published_training
-from infoflow_jax.figures import training_figure
+from infoflow_jax.experiments import published_training, scaling_report
+from infoflow_jax.figures import scaling_figure, training_figure
 from infoflow_jax.tasks.task import TaskConfig
 from sweep_jax import atomic, drawing, provenance
 from sweep_jax.cells import Cell
@@ -42,12 +42,14 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     tables = [("NMSE by architecture: last of training, over runs", _shown(rows))]
     if (gaps := neighbours(rows)) is not None:
         tables.append(("(D,D) against its neighbours, least over runs", gaps))
+    if config.page.law:
+        found = scaling_report.slopes(scaling_report.points(records), config.seed)
+        tables.append(("eps = floor + A N^-a over widths, N the parameters of the FFNs", found))
     known = published_training.table(config.page.published)
     if known is not None:
         tables.append(("Published (arXiv 2605.17930 and 2510.06662)", known))
     figures = _figures(config, records, rows, context.workdir / "figures")
-    name = config.page.name
-    _markdown(context.workdir / "docs" / f"{name}.md", config, tables, figures, stored)
+    write_page(context.workdir / "docs", config, tables, figures, stored)
     sections = [Section("Trained networks", stored, tables, [(c, s[1]) for c, s in figures])]
     page = context.workdir / "report.html"
     write_report(page, config.page.title, config.page.lead, sections, provenance.collect())
@@ -137,6 +139,13 @@ def _figures(
         parts = grid["heads"].str.split("-", expand=True).astype(int)
         figure = training_figure.heat(grid.assign(h1=parts[0], h2=parts[1]), "Least NMSE")
         found.append(("Least NMSE over runs", drawing.save(figure, directory / "heat")))
+    if config.page.law:
+        lines = scaling_report.points(records)
+        figure = scaling_figure.against_parameters(lines)
+        caption = "Error of the best run against parameters"
+        found.append((caption, drawing.save(figure, directory / "widths")))
+        if len({T for _, T in lines}) == 1:
+            return found  # nothing to show against T
     trained = max(itertools.chain(*(cell.config["training"]["tokens"] for cell, _ in records)))
     each = config.page.curves == "trained"
     figure = training_figure.against_length(_curves(config, records), 0 if each else trained)
@@ -182,24 +191,24 @@ def _text(frame: pd.DataFrame) -> str:
     return frame.to_string(index=False, float_format=lambda x: f"{x:.3g}")
 
 
-def _markdown(
-    path: Path,
+def write_page(
+    directory: Path,
     config: ConfigDict,
     tables: Sequence[tuple[str, pd.DataFrame]],
     figures: Sequence[tuple[str, tuple[Path, Path]]],
     stored: str,
 ) -> None:
-    """The page for docs/results, with its figures and table beside it."""
+    """The page for docs/results, with its figures beside it."""
     name, lines = config.page.name, [f"# {config.page.title}", f"```\n{config.page.command}\n```"]
     lines += [config.page.lead, f"{stored.split(' are')[0]} of this command are in the tables."]
-    beside = path.parent / name
+    beside = directory / name
     beside.mkdir(parents=True, exist_ok=True)
     for caption, (png, _) in figures:
         atomic.write_bytes(beside / png.name, png.read_bytes())
         lines.append(f"![{caption}]({name}/{png.name})")
     for caption, frame in tables:
         lines += [f"**{caption}**", _table(frame)]
-    atomic.write_text(path, "\n\n".join(lines) + "\n")
+    atomic.write_text(directory / f"{name}.md", "\n\n".join(lines) + "\n")
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -28,9 +28,9 @@ def features(c, s):
     return []
 
 
-def network(c, params, x_TD, mask_LH=None):
-    p = {k: v for k, v in params.items()}
-    states = []
+def layers(c, params, x_TD, mask_LH=None):
+    """The states of all positions before and after each layer, as lists of vectors."""
+    p, states = params, []
     for s, x in enumerate(x_TD, 1):
         given = np.array([*x, *features(c, s)], float)
         if c.encoder == "none":
@@ -38,6 +38,7 @@ def network(c, params, x_TD, mask_LH=None):
         else:
             states.append(mlp(p["encoder"], len(c.encoder_widths), c.encoder_kind, given))
     states.append(np.asarray(p["c0"], float))
+    history = [states]
     for layer in range(c.layers):
         w = p[f"layer_{layer}"]
         after = []
@@ -56,4 +57,10 @@ def network(c, params, x_TD, mask_LH=None):
                 y = y + out if c.residual == "both" else out
             after.append(y)
         states = after
-    return mlp(p["readout"], len(c.readout), c.kind, states[-1])
+        history.append(states)
+    return history
+
+
+def network(c, params, x_TD, mask_LH=None):
+    last = layers(c, params, x_TD, mask_LH)[-1]
+    return mlp(params["readout"], len(c.readout), c.kind, last[-1])

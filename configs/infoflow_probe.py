@@ -23,15 +23,6 @@ precision, recall and the share of states whose set is exactly right are those o
 with 95 % intervals over inputs. resampled: what three quarters of other draws move a state by;
 nudged: a thousandth of the way there, half of the draws; gradient: the Jacobian's norm; rollout:
 attention alone. A trained network of too few heads is held against the plan of D heads a layer."""
-FOUND = """ Found: with hard attention, nudges and gradients give exactly the used sets of all
-three explicit networks, and other draws all but those that win a comparison. Trained networks with
-D heads have soft attention, and agree with the plan about as well as explicit weights at a beta
-between 10 and 100; their layer-1 heads look at one matrix's best partner each for 97 of 100 tokens.
-One head too few in layer 1 breaks that, and the sets with it. Rollout is near the sets of tokens,
-where attention is all there is, and worse at c0. The published ratio of the probe's error to that
-at the start is .08 to .84 for the token looked at most and about 1 for the second; here the second
-is lower, as tokens have two coordinates and the second best partner points nearly where the best
-does."""
 
 
 def get_config(arg: str = "") -> ConfigDict:
@@ -40,8 +31,6 @@ def get_config(arg: str = "") -> ConfigDict:
     title = "What states depend on"
     config = _trained.new_config("infoflow_probe", title, LEAD, arg)
     config.experiment = "probe"
-    if arg == "quick":
-        config.page.lead += " ".join(["", *FOUND.split()])
     config.network.beta = 1.0
     config.training.gain = 0.6
     config.training.steps = (500, 2500, 1500)

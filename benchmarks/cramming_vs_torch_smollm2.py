@@ -136,8 +136,7 @@ def main() -> None:
     config = cram_config.cram_config(str(given.model), "random:llama", "")
     config.texts.text = given.text
     s = settings(config)
-    changes = {"products": "bfloat16", "lead": 0.2, "lookahead": 8}
-    changes |= {"temperature": 1.0, "rate": 0.25, "patience": 1500}
+    changes = {"products": "bfloat16", "lead": 0.2, "patience": 1500}
     jax.config.update("jax_default_matmul_precision", "highest")
     with tempfile.TemporaryDirectory() as scratch:
         model = zoo.load(s.choice, Path(scratch), Stop())

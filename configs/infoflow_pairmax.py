@@ -18,9 +18,9 @@ from configs import _base, _trained
 
 LEAD = """Two layers, no positional encoding. Every run of a D is one lane of one program: head
 masks make all head counts one shape. NMSE on 2000 fixed sequences; least over runs is the papers'
-statistic. The quick form takes planar matrices and T = 16, where the paper has random ones, tokens
-of four numbers, and T = 64. At D = 3 success is a matter of the
-seed: [what was tried](infoflow_pairmax_search.md). D = 4 to 6 are left to the paper's form, whose cost
+statistic. The quick form takes planar matrices and T = 16, where the paper has random ones,
+tokens of four numbers, and T = 64. At D = 3 success is a matter of the seed: [what was
+tried](infoflow_pairmax_search.md). D = 4 to 6 are left to the paper's form, whose cost
 --mode=plan prints."""
 
 

@@ -8,9 +8,9 @@ one jitted program with masked heads, compilation included in its time. The peer
 after another and only as many heads as the run has; its optimiser is torch's fused Adam with the
 gradient clipped, its attention one fused call, its inputs drawn a step as ours are. It runs
 `peer_steps` of every run, and its time for `steps` is extrapolated, which is fair for equal steps.
-Same weights give the same outputs (checked first). In turns, on one thread of torch where that is
-faster. Wall and process time are both printed: other work on the machine slows the one and hardly
-the other. Not a test.
+Same weights give the same outputs (checked first). In turns, each on one thread, which is torch's
+fastest at these sizes. Wall and process time are both printed: other work on the machine slows the
+one more than the other. Not a test. Results: docs/results/ensemble_vs_torch.md.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
 
 import jax
 import jax.numpy as jnp

@@ -11,6 +11,7 @@ import optax
 from sweep_jax.checks import require
 
 BATCHINGS = ("vmap", "map")
+_ELEMENTWISE = ("adam", "adamw", "nadam", "rmsprop", "sgd", "lion")
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class TrainingConfig:
             except ValueError:
                 require(False, "options", self.options, "name=number, separated by commas")
         return found
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether the optimiser moves each number for itself, whatever array it stands in."""
+        return self.optimizer in _ELEMENTWISE
 
     @property
     def maker(self) -> Callable[..., Any]:

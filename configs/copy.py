@@ -69,7 +69,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.evaluation.strings = 128
         config.axes.longest = (50,)
         config.axes.draws = 3
-        config.execution.rows = 512
+        config.execution.rows = 128  # caches of 14.5 GB for a decoder, see --mode=plan
     return config.lock()
 
 

@@ -41,8 +41,8 @@ def validate(config: ConfigDict, cells: Sequence[Cell]) -> None:
 
 
 def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
-    """One row a cell: parameters, training at most, evaluation, and a lane's memory."""
-    rows, known = [], {}
+    """One row a cell: parameters, work at most, memory of a lane and of what is decoded at once."""
+    rows, known, at_once = [], {}, execution(config).rows
     for cell in cells:
         s = settings(cell)
         row = {"name": cell.name, **dataclasses.asdict(s.point)}
@@ -51,7 +51,7 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
             if shape not in known:
                 lesson = jax.tree.map(lambda x: x[None], _lesson(s, cell, _sizes([s])))
                 known[shape] = program.memory(shape, lesson)
-            row |= cost(s, s.model) | {"lane_MB": round((known[shape] or 0) / 1e6, 1)}
+            row |= cost(s, s.model, at_once) | {"lane_MB": round((known[shape] or 0) / 1e6, 1)}
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -92,20 +92,25 @@ def _memory(s: Settings, model: kinds.Config, params: Params) -> dict[str, Any]:
     }
 
 
-def cost(s: Settings, model: kinds.Config) -> dict[str, Any]:
-    """Parameters, and the FLOPs of all steps and of the evaluation, forward 1 and backward 2."""
+def cost(s: Settings, model: kinds.Config, rows: int) -> dict[str, Any]:
+    """Parameters, FLOPs of all steps (forward 1, backward 2) and of the evaluation, its caches."""
     if s.choice is not None:
         model = dataclasses.replace(model, vocab_size=task.VOCABULARY)
     shapes = jax.eval_shape(lambda: kinds.init(model, jax.random.key(0)))
-    head = 2 * model.width * task.VOCABULARY
-    T = s.task.context
-    token = model.flops_per_token + head + model.mixing_flops(T // 2)
-    steps = s.training.steps
-    asked = len(s.evaluation.before) * len(s.evaluation.lengths) * s.evaluation.strings
-    decoded = asked * s.most_symbols
-    answer = model.flops_per_token + head + model.mixing_flops(s.most_symbols)
+    slots = evaluate.bucket(s.most_symbols)
+    caches = jax.eval_shape(lambda: kinds.empty_cache(model, slots))
+    token = model.flops_per_token + 2 * model.width * task.VOCABULARY
+    T, e = s.task.context, s.evaluation
+    trained = s.training.steps * s.training.batch * T * (token + model.mixing_flops(T // 2))
+    # A step of decoding looks at all slots of its bucket.
+    front = [before * task.size(s.task.longest) for before in e.before]
+    slots_Q = [evaluate.bucket(f + task.size(n)) for f in front for n in e.lengths]
+    decoded = e.strings * sum(S * (token + model.mixing_flops(S)) for S in slots_Q)
     return {
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(shapes)),
-        "TFLOP_at_most": round(3 * token * steps * s.training.batch * T / 1e12, 3),
-        "evaluation_TFLOP_at_most": round(answer * decoded / 1e12, 3),
+        "TFLOP_at_most": round(3 * trained / 1e12, 3),
+        "evaluation_TFLOP_at_most": round(decoded / 1e12, 3),
+        "caches_MB": round(
+            rows * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(caches)) / 1e6, 1
+        ),
     }

@@ -1,6 +1,10 @@
 """Copying as a user runs it: plan, refusals, a run that is stopped and goes on, its page."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +17,7 @@ from reach_jax.experiments import copy_report
 from reach_jax.experiments.copy_settings import settings
 from sweep_jax import arrays, backend, cells
 from sweep_jax.store import Result, Store
+from tests.launch.kill_test import ROOT, finish, wait_for
 
 CONFIG = f"--config={Path(copy.__file__).resolve()}:smoke"
 TUNED = f"--config={Path(copy_tuned.__file__).resolve()}:smoke"
@@ -75,6 +80,35 @@ def test_a_trained_models_cliff_is_where_its_strings_break(done, tmp_path):
     assert "1 of 1 cells are stored" in copy_report.write(items[:1], context)
 
 
+def test_killed_while_it_learns_it_gives_the_same_table(tmp_path):
+    """kill -9 behind a checkpoint; the same command again goes on, as if nothing had happened."""
+    fields = (*LSTM, "learning.chunk=2", "evaluation.lengths=(2,6)")
+
+    def begin(workdir):
+        command = [sys.executable, str(ROOT / "launch.py"), CONFIG, f"--workdir={workdir}"]
+        env = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen([*command, *(f"--config.{f}" for f in fields)], env=env, **pipes)
+
+    whole, broken = begin(tmp_path / "whole"), begin(tmp_path / "broken")
+    wait_for(broken, tmp_path / "broken", "pools/*/2")
+    broken.send_signal(signal.SIGKILL)
+    assert finish(broken)[0] == -signal.SIGKILL
+    assert not list((tmp_path / "broken").glob("cells/*.json"))
+    for process in (whole, begin(tmp_path / "broken")):
+        code, _, err = finish(process)
+        assert code == 0, err
+    first, second = (
+        {
+            path.name: {**json.loads(path.read_text())["metrics"], "tokens_per_s": None}
+            for path in (tmp_path / directory / "cells").glob("*.json")
+        }
+        for directory in ("whole", "broken")
+    )
+    assert len(first) == 2
+    assert first == second
+
+
 def test_a_source_is_cut_to_the_symbols_and_tuned(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "configure", lambda precision, directory: None)
     small = (
@@ -93,7 +127,7 @@ def test_a_source_is_cut_to_the_symbols_and_tuned(tmp_path, monkeypatch):
 def test_the_plan_tells_memory_and_flops_without_a_run(capsys):
     assert launch.main(["launch.py", CONFIG, "--mode=plan", f"--config.{LSTM[0]}"]) == 0
     out = capsys.readouterr().out
-    for word in ("TFLOP_at_most", "lane_MB", "parameters", "1 cells"):
+    for word in ("TFLOP_at_most", "lane_MB", "caches_MB", "parameters", "1 cells"):
         assert word in out
 
 

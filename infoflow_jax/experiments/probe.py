@@ -181,7 +181,9 @@ def _probed(cell: Cell, params: Params, fresh: Params) -> dict[str, Any]:
     found = dependence.measure(s.network, params, mask_LH, x_NTD, other_NKTD)
     # The planner is asked about heads that suffice: an infeasible network has no complete plan.
     enough = dataclasses.replace(s.network, heads=(s.task.D,) * s.network.layers)
-    best, tree = plan_of(s.task.tree, enough, T), s.task.tree
+    tree = s.task.tree
+    assert tree is not None  # `validate` lets a pairmax pass only
+    best = plan_of(tree, enough, T)
     A_IDD = s.task.weights()
     ways = [plan_inputs(best, tree, _weights(A), x_NTD) for A in (A_IDD, A_IDD.swapaxes(1, 2))]
     _, weights_NLHPS = trace.observe(s.network, params, mask_LH, x_NTD)

@@ -137,7 +137,6 @@ def main() -> None:
     config.texts.text = given.text
     s = settings(config)
     changes = {"products": "bfloat16", "lead": 0.2, "patience": 1500}
-    changes |= {"init_scale": 1.0, "rate": 0.25}  # prompts as small as the peer's
     jax.config.update("jax_default_matmul_precision", "highest")
     with tempfile.TemporaryDirectory() as scratch:
         model = zoo.load(s.choice, Path(scratch), Stop())

@@ -50,6 +50,8 @@ def define_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string("workdir", None, workdir, flag_values=values)
     flags.DEFINE_string("shard", "0/1", shard, flag_values=values)
     flags.DEFINE(overrides.Parser(float), "gpu_memory_fraction", None, memory, flag_values=values)
+    devices = "Devices that the CPU is split into; lanes of small models are spread over them."
+    flags.DEFINE(overrides.Parser(int), "cpu_devices", None, devices, flag_values=values)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -60,7 +62,8 @@ def main(argv: Sequence[str]) -> int:
             return 0
         command = commandline.parse(argv, DEFAULT_CONFIG, define_flags)
         given, config, name = command.flags, command.config, command.config.get("experiment")
-        backend.prepare(given.mode, given.gpu_memory_fraction, config.precision)
+        memory, devices = given.gpu_memory_fraction, given.cpu_devices
+        backend.prepare(given.mode, memory, config.precision, devices)
         require(name in EXPERIMENTS, "--config.experiment", name, f"one of {list(EXPERIMENTS)}")
         experiment = importlib.import_module(EXPERIMENTS[name])
         items = cells.expand(config, command.sweep, experiment.EXCLUDED)

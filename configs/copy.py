@@ -2,7 +2,7 @@
 
 Papers:   How Many Different Outputs Can a Transformer Generate? (arXiv 2605.22223), the copying
           experiment; Repeat After Me (arXiv 2402.01032) for training from scratch.
-Command:  python launch.py --config=configs/copy.py
+Command:  python launch.py --config=configs/copy.py --cpu_devices=2   # 10 minutes on two cores
           python launch.py --config=configs/copy.py:smoke  # half a minute
           python launch.py --config=configs/copy.py:paper  # length 50, a GPU; --mode=plan first
           configs/copy_tuned.py tunes a pretrained model instead
@@ -69,6 +69,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.evaluation.strings = 128
         config.axes.longest = (50,)
         config.axes.draws = 3
+        config.execution.lanes = 4
         config.execution.rows = 128  # caches of 14.5 GB for a decoder, see --mode=plan
     return config.lock()
 
@@ -84,27 +85,27 @@ def copy_config() -> ConfigDict:
 
     config.task = ConfigDict()
     config.task.shortest = 1  # letters
-    config.task.context = 48  # symbols of a training row
+    config.task.context = 54  # symbols of a training row: two of the longest examples
 
     config.learning = ConfigDict()
-    config.learning.steps = 1500  # at most
+    config.learning.steps = 4000  # at most
     config.learning.batch = 16  # rows a step
     config.learning.warmup = 50  # steps; then a straight line to 0 at the last one
     config.learning.weight_decay = 0.1  # AdamW
     config.learning.beta2 = 0.98
     config.learning.clip = 1.0  # gradients' norm
-    config.learning.chunk = 100  # steps between two checks, and two checkpoints
+    config.learning.chunk = 250  # steps between two checks, and two checkpoints
     config.learning.check = 64  # strings of the training length that are decoded then
     config.learning.perfect = 2  # checks in a row without a fault that end the training
 
     config.rates = ConfigDict()  # peak learning rates
-    config.rates.decoder = 1e-2
-    config.rates.lstm = 1e-2
+    config.rates.decoder = 3e-3
+    config.rates.lstm = 5e-3
     config.rates.mamba = 1e-2
 
     config.networks = ConfigDict()
     config.networks.decoder = ConfigDict()
-    config.networks.decoder.layers = 2
+    config.networks.decoder.layers = 3
     config.networks.decoder.width = 64
     config.networks.decoder.heads = 4
     config.networks.decoder.head_width = 16
@@ -113,7 +114,7 @@ def copy_config() -> ConfigDict:
     config.networks.decoder.masked_heads = 3  # of hard_alibi: head i sees the last i + 1 keys
     config.networks.lstm = ConfigDict()
     config.networks.lstm.layers = 1
-    config.networks.lstm.width = 128
+    config.networks.lstm.width = 192
     config.networks.mamba = ConfigDict()
     config.networks.mamba.layers = 2
     config.networks.mamba.width = 48
@@ -124,7 +125,7 @@ def copy_config() -> ConfigDict:
 
     config.evaluation = ConfigDict()
     config.evaluation.lengths = (4, 8, 12, 13, 14, 16, 18, 20, 24, 30, 40, 60)
-    config.evaluation.before = (0, 2)  # whole examples in front of the question
+    config.evaluation.before = (0, 1)  # whole examples in front of the question
     config.evaluation.strings = 64  # of each length
     config.evaluation.learnt = 0.99  # share copied up to the training length; less: undertrained
 
@@ -134,7 +135,7 @@ def copy_config() -> ConfigDict:
     config.axes.draws = 2
 
     config.execution = ConfigDict()  # how, not what: changes no result but by rounding
-    config.execution.lanes = 4  # that learn at once, of one shape
+    config.execution.lanes = 2  # that learn at once, of one shape; one for each CPU device
     config.execution.rows = 32  # strings decoded at once; a small cache is a fast one
     return config
 

@@ -115,6 +115,7 @@ def test_bad_input_that_only_the_run_can_see_is_one_line(run):
         (["--gpu_memory_fraction=1.5"], "--gpu_memory_fraction = 1.5: expected"),
         (["--gpu_memory_fraction=0"], "--gpu_memory_fraction = 0.0: expected"),
         (["--gpu_memory_fraction=x"], "--gpu_memory_fraction = 'x': expected float"),
+        (["--cpu_devices=0"], "--cpu_devices = 0: expected an integer in [1, "),
         (["--mode=table"], "--workdir = 'runs/fake_config': expected the directory of"),
         (["--mode=draw"], "--mode = 'draw': expected one of"),
         (["--workdr=x"], "--workdr = 'x': expected a flag of --help; Did you mean: workdir"),

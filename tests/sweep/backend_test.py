@@ -61,6 +61,15 @@ def test_only_a_run_takes_the_device(restored):
     assert os.environ["JAX_PLATFORMS"] == "cpu"
 
 
+def test_the_cpu_is_split_into_devices(restored):
+    """In a process of its own: jax counts its devices once. A flag given twice: the last counts."""
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    backend.prepare("run", None, "highest", 1)
+    words = [sys.executable, "-c", "import jax; print(jax.device_count())"]
+    done = subprocess.run(words, env=os.environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+
+
 def test_compilations_are_kept(tmp_path):
     """In a process of its own: jax opens its cache once, at the first compilation."""
     script = (

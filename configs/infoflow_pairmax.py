@@ -44,10 +44,11 @@ def get_config(arg: str = "") -> ConfigDict:
     config.page.curves = "corner"
     config.axes.dims = (2, 3)
     config.axes.heads = "corner"  # or grid: 1..D+1 in both layers; or layers: LAYERS
-    config.axes.rates = (6e-3,)
+    config.axes.rates = (5e-3,)
     config.network.beta = 1.0
-    config.training.steps = (500, 3000, 2500)
-    config.axes.runs = 4
+    config.training.steps = (12_000, 2500, 2000)  # long at T = 4, where heads part
+    config.training.batch = 64
+    config.axes.runs = 12
     if arg == "":
         config.task.target = "pairmax_random"
         config.task.d = 4

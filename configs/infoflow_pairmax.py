@@ -78,6 +78,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.page.published = ""
         config.axes.dims = (3,)
         config.axes.heads = "layers"
+        config.axes.runs = 8
     if arg == "smoke":
         _trained.shrink(config)
         config.axes.dims = (2,)

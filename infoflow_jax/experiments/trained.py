@@ -75,10 +75,9 @@ class Settings:
 
     @property
     def flops(self) -> float:
-        """Of one run: three times its forward passes."""
-        each = 2 * sum(_counts(self.network).values())
-        steps = [n * (T + 1) * each for T, n in self.training.stages]
-        return 3.0 * self.training.batch * sum(steps)
+        """Of the products of matrices of one run: three times those of its forward passes."""
+        forward = sum(n * self.network.products(T) for T, n in self.training.stages)
+        return 3 * 2.0 * self.training.batch * forward
 
 
 def settings(cell: Cell) -> Settings:

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 import launch
-from configs import infoflow_depth, infoflow_pairmax, infoflow_retrieval, infoflow_triangle
+from configs import (
+    infoflow_depth,
+    infoflow_kth,
+    infoflow_pairmax,
+    infoflow_positions,
+    infoflow_retrieval,
+    infoflow_triangle,
+)
 from infoflow_jax.experiments import published_training, trained, trained_report
 from infoflow_jax.networks import transformer
-from infoflow_jax.tasks.task import fixed, nmse
+from infoflow_jax.tasks.task import Scale, fixed, nmse
+from infoflow_jax.training import ensemble
 from sweep_jax import cells, store
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
@@ -19,6 +27,8 @@ CONFIGS = {
     "pairmax": infoflow_pairmax,
     "triangle": infoflow_triangle,
     "depth": infoflow_depth,
+    "kth": infoflow_kth,
+    "positions": infoflow_positions,
     "retrieval": infoflow_retrieval,
 }
 
@@ -92,6 +102,26 @@ def test_every_config_has_a_plan(capsys, name):
         assert launch.main(["launch.py", f"--config={path}:{arg}", "--mode=plan"]) == 0
         seconds = float(capsys.readouterr().out.strip().split("seconds ")[-1])
         assert seconds <= most
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_step_of_every_full_sweep_can_be_traced(name):
+    """The paper's own shapes; `smoke` runs one, and nothing here has the time to compile them."""
+    config = CONFIGS[name].get_config()
+    items = cells.expand(config, CONFIGS[name].sweep, trained.EXCLUDED)
+    parts = trained.programs(items, config.execution.most)
+    for part in (parts[0], parts[-1]):
+        s = trained.settings(part[0])
+        how = (s.network, s.task, Scale(0.0, 1.0), s.training, config.execution.batching)
+        shared = ensemble.Ensemble(*how)
+        R, L, H = len(part), s.network.layers, max(s.point.slots)
+        key, mask, rate = ((R, 2), "uint32"), ((R, L, H), "bool"), ((R,), s.network.dtype)
+        runs_R = ensemble.Run(*(jax.ShapeDtypeStruct(*leaf) for leaf in (key, mask, rate)))
+        states_R = ensemble.start.eval_shape(shared, runs_R)
+        tokens = s.training.tokens[-1]
+        after_R, loss_R = ensemble.advance.eval_shape(shared, states_R, runs_R, tokens, 2)
+        assert loss_R.shape == (R,)
+        assert jax.tree.map(lambda x: x.shape, after_R) == jax.tree.map(lambda x: x.shape, states_R)
 
 
 @pytest.mark.parametrize(

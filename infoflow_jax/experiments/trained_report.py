@@ -40,6 +40,8 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
         return f"{stored}; nothing to report yet"
     rows = summary(records)
     tables = [("NMSE by architecture: last of training, over runs", _shown(rows))]
+    if (rows["runs"] > 1).any():
+        tables.append(("NMSE of every run, least first", every_run(records)))
     if (gaps := neighbours(rows)) is not None:
         tables.append(("(D,D) against its neighbours, least over runs", gaps))
     if config.page.law:
@@ -82,6 +84,17 @@ def summary(records: Sequence[tuple[Cell, dict[str, Any]]]) -> pd.DataFrame:
             "parameters": group[0][1]["metrics"]["parameters"],
             "feasible": feasible(cell),
         })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def every_run(records: Sequence[tuple[Cell, dict[str, Any]]]) -> pd.DataFrame:
+    """One row an architecture: the last NMSE of each of its runs, ascending."""
+    rows = []
+    for axes, group in _architectures(records):
+        last = sorted(record["metrics"]["nmse"] for _, record in group)
+        heads = "-".join(str(h) for h in group[0][0].config["cell"]["heads"])
+        known = {"D": group[0][0].config["task"]["D"], **axes, "heads": heads}
+        rows.append({**known, "runs": " ".join(f"{nmse:.1e}" for nmse in last)})
     return pd.DataFrame(rows)
 
 

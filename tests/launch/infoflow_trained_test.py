@@ -16,9 +16,9 @@ from configs import (
     infoflow_triangle,
 )
 from infoflow_jax.experiments import published_training, trained, trained_report
-from infoflow_jax.networks import transformer
+from infoflow_jax.networks import scores, transformer
 from infoflow_jax.tasks.task import Scale, fixed, nmse
-from infoflow_jax.training import ensemble
+from infoflow_jax.training import ensemble, fit
 from sweep_jax import cells, store
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
@@ -87,12 +87,34 @@ def test_the_report_stands_and_a_second_run_computes_nothing(done):
     assert "5.89e-05" in page
     rows = trained_report.summary([(c, context.store.read(c)) for c in items])
     assert list(rows["feasible"]) == [True, False, False]
+    each = trained_report.every_run([(c, context.store.read(c)) for c in items])
+    assert list(each["heads"]) == ["2-2", "1-2", "2-1"]
+    np.testing.assert_allclose([float(text) for text in each["runs"]], rows["least"], rtol=0.05)
     gaps = trained_report.neighbours(rows).iloc[0]
     least = rows.set_index("heads")["least"]
     assert gaps["factor 1"] == pytest.approx(least["1-2"] / least["2-2"])
     before = {p: p.read_bytes() for p in context.workdir.glob("cells/*.json")}
     trained.run(config, items, context)
     assert before == {p: p.read_bytes() for p in context.workdir.glob("cells/*.json")}
+
+
+def test_attention_by_position_is_that_of_explicit_weights():
+    """A third to each of the first three tokens; a head that is masked is not shown."""
+    made = scores.positions(2, 3, 100.0)
+    [cell] = cells.expand(
+        infoflow_positions.get_config("smoke"), infoflow_positions.sweep, trained.EXCLUDED
+    )
+    s = trained.settings(cell)
+    with trained.wide(made.config):
+        shared = ensemble.Ensemble(made.config, s.task, Scale(0.0, 1.0), s.training, "map")
+        params_R = jax.tree.map(lambda leaf: np.stack([leaf] * 2), made.params)
+        found = fit.Fitted(params_R, *[np.zeros(2)] * 3)
+        masks = np.array([[[True]], [[False]]])
+        runs_R = ensemble.Run(np.zeros((2, 2), np.uint32), masks, np.zeros(2))
+        one, none = trained.looks(shared, found, runs_R, s.evaluation)
+    np.testing.assert_allclose(one["attention_HT"], [[1 / 3] * 3 + [0] * 7], atol=1e-9)
+    np.testing.assert_allclose(one["attention_spread_HT"], np.zeros((1, 10)), atol=1e-9)
+    assert none["attention_HT"].shape == (0, 10)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -22,7 +22,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
+DEVICES = int(next((a.split("=")[1] for a in sys.argv if a.startswith("--devices=")), "1"))
+os.environ["XLA_FLAGS"] = (
+    "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
+    f" --xla_force_host_platform_device_count={DEVICES}"
+)
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +39,7 @@ from infoflow_jax.networks.config import NetworkConfig
 from infoflow_jax.tasks.task import TaskConfig, scale
 from infoflow_jax.training import ensemble
 from infoflow_jax.training.settings import TrainingConfig
+from sweep_jax import mesh
 
 D, WIDTH, HEAD, HIDDEN = 3, 32, 8, 64
 GRID = [(one, two) for one in range(1, D + 2) for two in range(1, D + 2)]
@@ -124,11 +129,13 @@ def ours(steps: int, tokens: int, batch: int, standard: Any, batching: str) -> N
     training = TrainingConfig(
         (tokens,), (steps,), batch, "adam", "b2=0.99", 10, 0.0, 1.0, 1.0, steps
     )
-    shared = ensemble.Ensemble(network((D + 1, D + 1)), TASK, standard, training, batching)
+    devices = mesh.row() if DEVICES > 1 else None
+    shared = ensemble.Ensemble(network((D + 1, D + 1)), TASK, standard, training, batching, devices)
     keys = [jax.random.key_data(jax.random.key(place)) for place in range(len(GRID))]
     mask_RLH = np.array([[np.arange(D + 1) < h for h in heads] for heads in GRID])
     rates = jnp.full(len(GRID), 1e-3, jnp.float32)
     runs_R = ensemble.Run(jnp.stack(keys), jnp.asarray(mask_RLH), rates)
+    runs_R = jax.device_put(runs_R, None if devices is None else mesh.split(devices))
     states_R = ensemble.start(shared, runs_R)
     jax.block_until_ready(ensemble.advance(shared, states_R, runs_R, tokens, steps))
 
@@ -147,6 +154,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batching", default="map", help="vmap or map")
+    parser.add_argument("--devices", type=int, default=1, help="CPU devices of ours, one a core")
     given = parser.parse_args()
     torch.set_num_threads(1)
     standard = scale(TASK, given.tokens)

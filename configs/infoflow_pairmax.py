@@ -3,6 +3,7 @@
 Paper:    InfoFlow (arXiv 2605.17930): experiment on the intrinsic dimension; predictions by
           infoflow_jax/calculus.
 Command:  python launch.py --config=configs/infoflow_pairmax.py:quick   # minutes, planar, D = 2, 3
+          python launch.py --config=configs/infoflow_pairmax.py:layers  # minutes, three layers
           python launch.py --config=configs/infoflow_pairmax.py         # the paper's, for a GPU
           python launch.py --config=configs/infoflow_pairmax.py:smoke   # seconds
           XLA_FLAGS=--xla_force_host_platform_device_count=2 before it uses two CPU cores.
@@ -11,6 +12,7 @@ Expected: least NMSE of (D,D) far below that of (D-1,D) and (D,D-1)
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -23,20 +25,30 @@ tokens of four numbers, and T = 64. At D = 3 success is a matter of the seed: [w
 tried](infoflow_pairmax_search.md). D = 4 to 6 are left to the paper's form, whose cost
 --mode=plan prints."""
 
+LAYERED = """As docs/results/infoflow_pairmax.md, but D = 3 with two layers and with three, whose
+FFNs are narrower so that all have about as many parameters. By the planner (2,2,1) suffices, as a
+head of layer 2 serves c0 and the tokens at once, and (2,1,1), (1,2,1) and (2,2) do not."""
+TWO, THREE = ((64,), (64,)), ((46,), (46,), (46,))  # FFN widths
+LAYERS = (  # heads, slots, FFN widths
+    *((heads, (3, 3), TWO) for heads in ((3, 3), (2, 2))),
+    *((heads, (2, 2, 1), THREE) for heads in ((2, 2, 1), (2, 1, 1), (1, 2, 1))),
+)
+
 
 def get_config(arg: str = "") -> ConfigDict:
-    """`arg` is "" for the paper's sweep, "quick", or "smoke"."""
-    _base.check_arg(arg, ("", "quick", "smoke"))
+    """`arg` is "" for the paper's sweep, "quick", "layers", or "smoke"."""
+    _base.check_arg(arg, ("", "quick", "layers", "smoke"))
     title = "Intrinsic dimension of pairwise maxima"
     config = _trained.new_config("infoflow_pairmax", title, LEAD, arg)
     config.page.published = "pairmax"
     config.page.curves = "corner"
     config.axes.dims = (2, 3)
-    config.axes.heads = "corner"  # (D,D) and its two neighbours; grid: 1..D+1 in both layers
-    config.axes.rates = (6e-3,)
+    config.axes.heads = "corner"  # or grid: 1..D+1 in both layers; or layers: LAYERS
+    config.axes.rates = (5e-3,)
     config.network.beta = 1.0
-    config.training.steps = (500, 3000, 2500)
-    config.axes.runs = 4
+    config.training.steps = (12_000, 2500, 2000)  # long at T = 4, where heads part
+    config.training.batch = 64
+    config.axes.runs = 12
     if arg == "":
         config.task.target = "pairmax_random"
         config.task.d = 4
@@ -59,6 +71,14 @@ def get_config(arg: str = "") -> ConfigDict:
         config.axes.rates = (1e-3,)
         config.axes.runs = 4
         config.execution.batching = "vmap"
+    if arg == "layers":
+        config.page.name += "_layers"
+        config.page.title = "Three layers for three pairwise maxima"
+        config.page.lead = " ".join(LAYERED.split())
+        config.page.published = ""
+        config.axes.dims = (3,)
+        config.axes.heads = "layers"
+        config.axes.runs = 8
     if arg == "smoke":
         _trained.shrink(config)
         config.axes.dims = (2,)
@@ -66,22 +86,25 @@ def get_config(arg: str = "") -> ConfigDict:
 
 
 def sweep(add: Callable[..., None], config: ConfigDict) -> None:
-    """One cell a D, pair of head counts, rate and run."""
+    """One cell a D, architecture, rate and run."""
     _base.check_axes(config.axes)
-    _base.check_arg(config.axes.heads, ("corner", "grid"))
+    _base.check_arg(config.axes.heads, ("corner", "grid", "layers"))
     for D in config.axes.dims:
-        grid = [(one, two) for one in range(1, D + 2) for two in range(1, D + 2)]
-        corner = [(D, D), *([(D - 1, D), (D, D - 1)] if D > 1 else [])]
-        chosen = grid if config.axes.heads == "grid" else corner
-        most = max(max(heads) for heads in chosen)
-        for heads in chosen:
+        for shape in _shapes(config.axes.heads, D):
             for rate in config.axes.rates:
                 for run in range(config.axes.runs):
-                    values = {
-                        "task.D": D,
-                        "cell.heads": heads,
-                        "cell.slots": (most, most),
-                        "cell.rate": rate,
-                        "cell.run": run,
-                    }
-                    add(values)
+                    add({"task.D": D, **shape, "cell.rate": rate, "cell.run": run})
+
+
+def _shapes(how: str, D: int) -> list[dict[str, Any]]:
+    """The fields of every architecture."""
+    if how == "layers":
+        return [
+            {"network.ffn": ffn, "cell.heads": heads, "cell.slots": slots}
+            for heads, slots, ffn in LAYERS
+        ]
+    grid = [(one, two) for one in range(1, D + 2) for two in range(1, D + 2)]
+    corner = [(D, D), *([(D - 1, D), (D, D - 1)] if D > 1 else [])]
+    chosen = grid if how == "grid" else corner
+    most = max(max(heads) for heads in chosen)
+    return [{"cell.heads": heads, "cell.slots": (most, most)} for heads in chosen]

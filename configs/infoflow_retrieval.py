@@ -17,7 +17,7 @@ from configs import _base, _trained
 LEAD = """y = sum of four max_t a_i^T x(t), tokens from N(0, I_4). The network of one layer is the
 companion's: ReLU encoder, no residual, a GELU network behind the attention. The one of two layers
 keeps its residuals. Fresh data, where the paper trains on 8000 examples. The quick
-form trains at T = 8 only and one run; longer T are beyond what was trained."""
+form trains at T = 8 only; longer T are beyond what was trained."""
 
 
 def get_config(arg: str = "") -> ConfigDict:
@@ -38,7 +38,7 @@ def get_config(arg: str = "") -> ConfigDict:
     config.evaluation.tokens = (8, 16, 32, 64, 128)
     config.axes.heads = (1, 2, 3, 4, 5)  # of one layer
     config.axes.deep = (1, 2)  # of each of two layers
-    config.axes.runs = 1
+    config.axes.runs = 3
     config.axes.rates = (4e-3,)
     if arg == "":
         config.training.tokens = (8, 32, 128)

@@ -100,9 +100,8 @@ def plan(config: ConfigDict, cells: Sequence[Cell]) -> pd.DataFrame:
             row = trained.plan(config, [cell]).iloc[0]
             s = trained.settings(cell)
             name, seconds, T = f"trained {s.point.heads}", row["seconds"], s.training.tokens[-1]
-            forward = s.flops / (3 * s.training.batch * sum(n * t for t, n in s.training.stages))
             passes = how.inputs * T * (2 * how.draws + s.task.d)
-            seconds += passes * T * forward / trained.FLOPS
+            seconds += passes * 2 * s.network.products(T) / trained.FLOPS
         brute = how.inputs * T * T * 2e-5  # the planner's answers, by loops in Python
         rows.append({"network": name, "T": str(T), "seconds": round(seconds + brute + 1, 1)})
     return pd.DataFrame(rows)

@@ -21,7 +21,7 @@ from ml_collections import ConfigDict
 
 from infoflow_jax.experiments import published_training, trained_report
 from infoflow_jax.networks import transformer
-from infoflow_jax.networks.config import NetworkConfig
+from infoflow_jax.networks.config import NetworkConfig, Params
 from infoflow_jax.tasks.task import Scale, TaskConfig, scale
 from infoflow_jax.training import fit as fitting
 from infoflow_jax.training.ensemble import Ensemble, Run
@@ -75,10 +75,9 @@ class Settings:
 
     @property
     def flops(self) -> float:
-        """Of one run: three times its forward passes."""
-        each = 2 * sum(_counts(self.network).values())
-        steps = [n * (T + 1) * each for T, n in self.training.stages]
-        return 3.0 * self.training.batch * sum(steps)
+        """Of the products of matrices of one run: three times those of its forward passes."""
+        forward = sum(n * self.network.products(T) for T, n in self.training.stages)
+        return 3 * 2.0 * self.training.batch * forward
 
 
 def settings(cell: Cell) -> Settings:
@@ -201,10 +200,11 @@ def _train(config: ConfigDict, part: Sequence[Cell], context: Context, name: str
     first = settings(part[0])
     with wide(first.network):
         curve_RT = curves(shared, found, runs_R, first.evaluation)
+        looks_R = looks(shared, found, runs_R, first.evaluation)
     seconds = round((time.perf_counter() - began) / len(part), 3)
     origin = provenance.collect()
     for row, cell in enumerate(part):
-        metrics = _metrics(settings(cell), shared.scale, found, row, curve_RT[row])
+        metrics = _metrics(settings(cell), shared.scale, found, row, curve_RT[row]) | looks_R[row]
         params = jax.tree.map(lambda leaf_R, row=row: leaf_R[row], found.params_R)
         context.store.write(cell, Result("ok", metrics, 0.0, seconds), origin, flat(params))
     checkpoints.clear()
@@ -226,6 +226,32 @@ def curves(
     """NMSE of every run at each T, on data that chose nothing: (R, lengths)."""
     sets = [fitting.validation(shared, evaluation.examples, T, 1) for T in evaluation.tokens]
     return np.stack([fitting.measure(shared, found.params_R, runs_R, *s) for s in sets], 1)
+
+
+def looks(
+    shared: Ensemble, found: fitting.Fitted, runs_R: Run, evaluation: Evaluation
+) -> list[dict[str, Any]]:
+    """c0's attention in layer 1 by position, over inputs of the first T; {} where none is encoded.
+
+    `attention_HT` is its mean, `attention_spread_HT` the standard deviation; heads that a run has.
+    """
+    if shared.network.positions == "none":
+        return [{}] * len(runs_R.rate)
+    net = transformer.Network(shared.network)
+    x_NTD, _ = fitting.validation(shared, evaluation.examples, evaluation.tokens[0], 1)
+
+    def one(params: Params) -> jax.Array:
+        def single(x_TD: jax.Array) -> jax.Array:
+            return net.apply({"params": params}, x_TD, method="first_terms")[0]
+
+        return jax.nn.softmax(jax.lax.map(single, x_NTD, batch_size=32), 1)
+
+    weight_RNTH = np.asarray(jax.jit(lambda params_R: jax.lax.map(one, params_R))(found.params_R))
+    rows = []
+    for weight_NTH, mask_LH in zip(weight_RNTH, np.asarray(runs_R.mask_LH), strict=True):
+        kept_NHT = weight_NTH.swapaxes(1, 2)[:, mask_LH[0][: weight_NTH.shape[2]]]
+        rows.append({"attention_HT": kept_NHT.mean(0), "attention_spread_HT": kept_NHT.std(0)})
+    return rows
 
 
 def flat(params: Any) -> dict[str, np.ndarray]:

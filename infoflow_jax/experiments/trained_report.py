@@ -26,13 +26,14 @@ from sweep_jax.report import Section, write_report
 from sweep_jax.store import table, write_table
 
 _PANEL = ("D", "heads", "target", "tokens", "rate", "residual")
+_LISTS = ("nmse_T", "history", "attention_HT", "attention_spread_HT")
 _ONE_RUN = ("cell.run", "cell.slots")  # axes that do not make another architecture
 
 
 def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     """Writes table, figures and pages from what is stored; returns the text to print."""
     frame = table(context.store, cells)
-    lists = [name for name in ("nmse_T", "history") if name in frame]
+    lists = [name for name in _LISTS if name in frame]
     write_table(frame.drop(columns=lists), context.workdir)
     records = [(cell, record) for cell in cells if (record := context.store.read(cell))]
     stored = f"{len(records)} of {len(cells)} cells are stored in {context.workdir}"
@@ -40,6 +41,11 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
         return f"{stored}; nothing to report yet"
     rows = summary(records)
     tables = [("NMSE by architecture: last of training, over runs", _shown(rows))]
+    if (rows["runs"] > 1).any():
+        tables.append(("NMSE of every run, least first", every_run(records)))
+    if any("attention_HT" in record["metrics"] for _, record in records):
+        tables.append(("c0's attention in layer 1 by position, mean ± deviation over inputs",
+                       by_position(records)))  # fmt: skip
     if (gaps := neighbours(rows)) is not None:
         tables.append(("(D,D) against its neighbours, least over runs", gaps))
     if config.page.law:
@@ -82,6 +88,30 @@ def summary(records: Sequence[tuple[Cell, dict[str, Any]]]) -> pd.DataFrame:
             "parameters": group[0][1]["metrics"]["parameters"],
             "feasible": feasible(cell),
         })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def every_run(records: Sequence[tuple[Cell, dict[str, Any]]]) -> pd.DataFrame:
+    """One row an architecture: the last NMSE of each of its runs, ascending."""
+    rows = []
+    for axes, group in _architectures(records):
+        last = sorted(record["metrics"]["nmse"] for _, record in group)
+        heads = "-".join(str(h) for h in group[0][0].config["cell"]["heads"])
+        known = {"D": group[0][0].config["task"]["D"], **axes, "heads": heads}
+        rows.append({**known, "runs": " ".join(f"{nmse:.1e}" for nmse in last)})
+    return pd.DataFrame(rows)
+
+
+def by_position(records: Sequence[tuple[Cell, dict[str, Any]]]) -> pd.DataFrame:
+    """One row a run and head."""
+    rows = []
+    for axes, group in _architectures(records):
+        for cell, record in group:
+            means, spreads = (record["metrics"][name] for name in _LISTS[2:])
+            for head, (mean_T, spread_T) in enumerate(zip(means, spreads, strict=True)):
+                known = {"heads": axes["heads"], "run": cell.config["cell"]["run"], "head": head}
+                each = enumerate(zip(mean_T, spread_T, strict=True), 1)
+                rows.append(known | {str(t): f"{mean:.3f} ± {sd:.3f}" for t, (mean, sd) in each})
     return pd.DataFrame(rows)
 
 

@@ -4,6 +4,7 @@ Everything that its parameters' shapes and its equations need, and nothing of ho
 """
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -80,3 +81,22 @@ class NetworkConfig:
     def features(self) -> int:
         """Numbers that the encoder gets: a token's coordinates and its position's."""
         return self.d + {"none": 0, "first": self.period, "circle": 2}[self.positions]
+
+    def products(self, tokens: int) -> int:
+        """Multiplications in the products of matrices of one output, for T = `tokens`."""
+
+        def mlp(sizes: tuple[int, ...], kind: str) -> int:
+            each = [one * two for one, two in itertools.pairwise(sizes)]
+            return sum(each) + (sum(each[:-1]) if kind == "bilinear" else 0)
+
+        total = mlp((self.width, *self.readout, self.outputs), self.kind)
+        if self.encoder != "none":
+            sizes = (self.features, *self.encoder_widths, self.width)
+            total += tokens * mlp(sizes, self.encoder_kind)
+        for place, (heads, hidden) in enumerate(zip(self.heads, self.ffn, strict=True)):
+            queries = 1 if place == self.layers - 1 else tokens + 1
+            inner, keys = heads * self.head_width, tokens + 1
+            total += 2 * self.width * inner * (queries + keys) + 2 * inner * queries * keys
+            if hidden:
+                total += queries * mlp((self.width, *hidden, self.width), self.kind)
+        return total

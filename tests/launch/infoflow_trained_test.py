@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 import launch
-from configs import infoflow_depth, infoflow_pairmax, infoflow_retrieval, infoflow_triangle
+from configs import (
+    infoflow_depth,
+    infoflow_kth,
+    infoflow_pairmax,
+    infoflow_positions,
+    infoflow_retrieval,
+    infoflow_triangle,
+)
 from infoflow_jax.experiments import published_training, trained, trained_report
-from infoflow_jax.networks import transformer
-from infoflow_jax.tasks.task import fixed, nmse
+from infoflow_jax.networks import scores, transformer
+from infoflow_jax.tasks.task import Scale, fixed, nmse
+from infoflow_jax.training import ensemble, fit
 from sweep_jax import cells, store
 from sweep_jax.experiment import Context
 from sweep_jax.stop import Stop, Stopped
@@ -19,6 +27,8 @@ CONFIGS = {
     "pairmax": infoflow_pairmax,
     "triangle": infoflow_triangle,
     "depth": infoflow_depth,
+    "kth": infoflow_kth,
+    "positions": infoflow_positions,
     "retrieval": infoflow_retrieval,
 }
 
@@ -77,12 +87,34 @@ def test_the_report_stands_and_a_second_run_computes_nothing(done):
     assert "5.89e-05" in page
     rows = trained_report.summary([(c, context.store.read(c)) for c in items])
     assert list(rows["feasible"]) == [True, False, False]
+    each = trained_report.every_run([(c, context.store.read(c)) for c in items])
+    assert list(each["heads"]) == ["2-2", "1-2", "2-1"]
+    np.testing.assert_allclose([float(text) for text in each["runs"]], rows["least"], rtol=0.05)
     gaps = trained_report.neighbours(rows).iloc[0]
     least = rows.set_index("heads")["least"]
     assert gaps["factor 1"] == pytest.approx(least["1-2"] / least["2-2"])
     before = {p: p.read_bytes() for p in context.workdir.glob("cells/*.json")}
     trained.run(config, items, context)
     assert before == {p: p.read_bytes() for p in context.workdir.glob("cells/*.json")}
+
+
+def test_attention_by_position_is_that_of_explicit_weights():
+    """A third to each of the first three tokens; a head that is masked is not shown."""
+    made = scores.positions(2, 3, 100.0)
+    [cell] = cells.expand(
+        infoflow_positions.get_config("smoke"), infoflow_positions.sweep, trained.EXCLUDED
+    )
+    s = trained.settings(cell)
+    with trained.wide(made.config):
+        shared = ensemble.Ensemble(made.config, s.task, Scale(0.0, 1.0), s.training, "map")
+        params_R = jax.tree.map(lambda leaf: np.stack([leaf] * 2), made.params)
+        found = fit.Fitted(params_R, *[np.zeros(2)] * 3)
+        masks = np.array([[[True]], [[False]]])
+        runs_R = ensemble.Run(np.zeros((2, 2), np.uint32), masks, np.zeros(2))
+        one, none = trained.looks(shared, found, runs_R, s.evaluation)
+    np.testing.assert_allclose(one["attention_HT"], [[1 / 3] * 3 + [0] * 7], atol=1e-9)
+    np.testing.assert_allclose(one["attention_spread_HT"], np.zeros((1, 10)), atol=1e-9)
+    assert none["attention_HT"].shape == (0, 10)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -92,6 +124,26 @@ def test_every_config_has_a_plan(capsys, name):
         assert launch.main(["launch.py", f"--config={path}:{arg}", "--mode=plan"]) == 0
         seconds = float(capsys.readouterr().out.strip().split("seconds ")[-1])
         assert seconds <= most
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_step_of_every_full_sweep_can_be_traced(name):
+    """The paper's own shapes; `smoke` runs one, and nothing here has the time to compile them."""
+    config = CONFIGS[name].get_config()
+    items = cells.expand(config, CONFIGS[name].sweep, trained.EXCLUDED)
+    parts = trained.programs(items, config.execution.most)
+    for part in (parts[0], parts[-1]):
+        s = trained.settings(part[0])
+        how = (s.network, s.task, Scale(0.0, 1.0), s.training, config.execution.batching)
+        shared = ensemble.Ensemble(*how)
+        R, L, H = len(part), s.network.layers, max(s.point.slots)
+        key, mask, rate = ((R, 2), "uint32"), ((R, L, H), "bool"), ((R,), s.network.dtype)
+        runs_R = ensemble.Run(*(jax.ShapeDtypeStruct(*leaf) for leaf in (key, mask, rate)))
+        states_R = ensemble.start.eval_shape(shared, runs_R)
+        tokens = s.training.tokens[-1]
+        after_R, loss_R = ensemble.advance.eval_shape(shared, states_R, runs_R, tokens, 2)
+        assert loss_R.shape == (R,)
+        assert jax.tree.map(lambda x: x.shape, after_R) == jax.tree.map(lambda x: x.shape, states_R)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The transformer against float64 loops, and what it must not depend on."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -45,6 +46,30 @@ def noisy(config, seed):
     return jax.tree.map(
         lambda leaf: scale[leaf.ndim] * rng.standard_normal(leaf.shape), transformer.shapes(config)
     )
+
+
+def multiplications(jaxpr):
+    """In the `dot_general`s of a program, those inside its calls too."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general":
+            (summed, _), _ = eqn.params["dimension_numbers"]
+            inner = [eqn.invars[0].aval.shape[axis] for axis in summed]
+            total += math.prod(eqn.outvars[0].aval.shape) * math.prod(inner)
+        for value in eqn.params.values():
+            if hasattr(value, "jaxpr"):
+                total += multiplications(value.jaxpr)
+    return total
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_its_products_are_those_of_the_program(name):
+    config = CONFIGS[name]
+    x_TD = jnp.zeros((3, config.d))
+    traced = jax.make_jaxpr(transformer.apply, static_argnums=0)(
+        config, transformer.shapes(config), x_TD
+    )
+    assert config.products(3) == multiplications(traced.jaxpr)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -29,8 +29,8 @@ LAYERED = """As docs/results/infoflow_pairmax.md, but D = 3 with two layers and 
 FFNs are narrower so that all have about as many parameters. By the planner (2,2,1) suffices, as a
 head of layer 2 serves c0 and the tokens at once, and (2,1,1), (1,2,1) and (2,2) do not. Training
 does not confirm it: no run of (2,2,1) goes below 4.9e-3, hardly less than (2,1,1) reaches, while
-two runs of (3,3) get there. That is no refutation, as explicit weights of (2,2,1) err by at most 2e-4
-([constructions](infoflow_constructions.md)): such networks exist, and Adam did not find one."""
+two runs of (3,3) get there. That is no refutation, as explicit weights of (2,2,1) err by at most
+2e-4 ([constructions](infoflow_constructions.md)): such networks exist, Adam did not find one."""
 TWO, THREE = ((64,), (64,)), ((46,), (46,), (46,))  # FFN widths
 LAYERS = (  # heads, slots, FFN widths
     *((heads, (3, 3), TWO) for heads in ((3, 3), (2, 2))),

@@ -50,9 +50,9 @@ def get_config(arg: str = "") -> ConfigDict:
     config.learning.steps = 120
     config.learning.chunk = 20
     config.learning.check = 16
-    config.evaluation.lengths = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+    config.evaluation.lengths = (2, 4, 6, 8, 10, 12, 16, 24, 32)
     config.evaluation.before = (0,)
-    config.evaluation.strings = 16 if arg == "smoke" else 32
+    config.evaluation.strings = 16
     config.execution.rows = 16
     if arg == "smoke":
         config.learning.steps = 20

@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-DEVICES = int(next((a.split("=")[1] for a in sys.argv if a.startswith("--devices=")), "1"))
 os.environ["XLA_FLAGS"] = (
     "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
-    f" --xla_force_host_platform_device_count={DEVICES}"
+    + "".join(
+        f" --xla_force_host_platform_device_count={a.split('=')[1]}"
+        for a in sys.argv
+        if a.startswith("--devices=")
+    )
 )
 
 import jax
@@ -41,6 +44,7 @@ from infoflow_jax.training import ensemble
 from infoflow_jax.training.settings import TrainingConfig
 from sweep_jax import mesh
 
+DEVICES = jax.device_count()
 D, WIDTH, HEAD, HIDDEN = 3, 32, 8, 64
 GRID = [(one, two) for one in range(1, D + 2) for two in range(1, D + 2)]
 TASK = TaskConfig("pairmax_planar", D, 2, 0)

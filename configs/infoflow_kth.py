@@ -18,7 +18,8 @@ from configs import _base, _trained
 
 LEAD = """y = the second largest a^T x(t), tokens from N(0, I_2), no positional encoding. GELU
 networks as encoder and FFNs, both residuals. One layer has 1, 2 or 4 heads and a wider FFN, so
-that it has at least as many parameters as two layers of one head. Confirmed where the row of two layers lies far below
+that it has at least as many parameters as two layers of one head.
+Confirmed where the row of two layers lies far below
 those of one at every T."""
 
 

@@ -22,15 +22,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ["XLA_FLAGS"] = " ".join(
-    [
-        "--xla_cpu_multi_thread_eigen=false",  # one thread, as torch
-        *(
-            f"--xla_force_host_platform_device_count={word.split('=')[1]}"
-            for word in sys.argv
-            if word.startswith("--devices=")
-        ),
-    ]
+os.environ["XLA_FLAGS"] = (
+    "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
+    + "".join(
+        f" --xla_force_host_platform_device_count={a.split('=')[1]}"
+        for a in sys.argv
+        if a.startswith("--devices=")
+    )
 )
 
 import jax
@@ -46,6 +44,7 @@ from infoflow_jax.training import ensemble
 from infoflow_jax.training.settings import TrainingConfig
 from sweep_jax import mesh
 
+DEVICES = jax.device_count()
 D, WIDTH, HEAD, HIDDEN = 3, 32, 8, 64
 DEVICES = jax.device_count()
 GRID = [(one, two) for one in range(1, D + 2) for two in range(1, D + 2)]

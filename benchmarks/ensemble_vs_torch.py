@@ -22,14 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ["XLA_FLAGS"] = (
-    "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
-    + "".join(
-        f" --xla_force_host_platform_device_count={a.split('=')[1]}"
-        for a in sys.argv
-        if a.startswith("--devices=")
-    )
-)
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # one thread, as torch
 
 import jax
 import jax.numpy as jnp
@@ -42,11 +35,9 @@ from infoflow_jax.networks.config import NetworkConfig
 from infoflow_jax.tasks.task import TaskConfig, scale
 from infoflow_jax.training import ensemble
 from infoflow_jax.training.settings import TrainingConfig
-from sweep_jax import mesh
+from sweep_jax import backend, mesh
 
-DEVICES = jax.device_count()
 D, WIDTH, HEAD, HIDDEN = 3, 32, 8, 64
-DEVICES = jax.device_count()
 GRID = [(one, two) for one in range(1, D + 2) for two in range(1, D + 2)]
 TASK = TaskConfig("pairmax_planar", D, 2, 0)
 
@@ -134,7 +125,7 @@ def ours(steps: int, tokens: int, batch: int, standard: Any, batching: str) -> N
     training = TrainingConfig(
         (tokens,), (steps,), batch, "adam", "b2=0.99", 10, 0.0, 1.0, 1.0, steps
     )
-    devices = mesh.row() if DEVICES > 1 else None
+    devices = mesh.row() if jax.device_count() > 1 else None
     shared = ensemble.Ensemble(network((D + 1, D + 1)), TASK, standard, training, batching, devices)
     keys = [jax.random.key_data(jax.random.key(place)) for place in range(len(GRID))]
     mask_RLH = np.array([[np.arange(D + 1) < h for h in heads] for heads in GRID])
@@ -161,6 +152,7 @@ def main() -> None:
     parser.add_argument("--batching", default="map", help="vmap or map")
     parser.add_argument("--devices", type=int, default=1, help="CPU devices of ours, one a core")
     given = parser.parse_args()
+    backend.prepare("run", None, "highest", given.devices)  # before JAX looks for its devices
     torch.set_num_threads(1)
     standard = scale(TASK, given.tokens)
     params = transformer.init(network((2, 3)), jax.random.key(1))

@@ -1,5 +1,8 @@
 """What the configurations of trained networks share. Imports nothing but ml_collections."""
 
+from collections.abc import Callable
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from configs import _base
@@ -69,6 +72,46 @@ def new_config(name: str, title: str, lead: str, arg: str) -> ConfigDict:
     config.page.curves = "all"  # corner: only (D,D) and its two neighbours
     config.page.law = False  # whether to fit error against the parameters of the FFNs
     return config
+
+
+def smooth(config: ConfigDict) -> None:
+    """Networks of depth against width: GELU encoder and FFNs, both residuals."""
+    config.network.beta = 1.0
+    config.network.kind = "gelu"
+    config.network.residual = "both"
+    config.network.encoder = "mlp"
+    config.network.encoder_widths = (64,)
+    config.network.encoder_kind = "gelu"
+    config.training.gain = 0.6
+    config.training.batch = 64
+    config.axes.tokens = (4, 8, 16)
+    config.axes.runs = 2
+    config.axes.rates = (6e-3,)
+
+
+def lengthen(config: ConfigDict) -> None:
+    """A run for a GPU, each T trained for itself."""
+    config.training.steps = (100_000,)
+    config.training.batch = 256
+    config.training.warmup = 1000
+    config.training.chunk = 1000
+    config.axes.runs = 4
+    config.execution.batching = "vmap"
+
+
+def as_wide(network: ConfigDict, hidden: int, layers: int) -> int:
+    """FFN width at which one layer has about the parameters of `layers`, `hidden` wide each."""
+    width, n = network.width, network.head_width
+    unit = 2 * width + 1  # parameters of a hidden unit: in, out, bias
+    besides = (layers - 1) * (4 * width * n + width)  # of the layers that it has not
+    return layers * hidden + round(besides / unit)
+
+
+def each_run(add: Callable[..., None], axes: ConfigDict, values: dict[str, Any]) -> None:
+    """One cell with these values a rate and run."""
+    for rate in axes.rates:
+        for run in range(axes.runs):
+            add(values | {"cell.rate": rate, "cell.run": run})
 
 
 def shrink(config: ConfigDict) -> None:

@@ -2,7 +2,7 @@
 
 Papers:   How Many Different Outputs Can a Transformer Generate? (arXiv 2605.22223), the copying
           experiment; Repeat After Me (arXiv 2402.01032) for training from scratch.
-Command:  python launch.py --config=configs/copy.py --cpu_devices=2   # 10 minutes on two cores
+Command:  python launch.py --config=configs/copy.py --cpu_devices=2   # 12 minutes on two cores
           python launch.py --config=configs/copy.py:smoke  # half a minute
           python launch.py --config=configs/copy.py:paper  # length 50, a GPU; --mode=plan first
           configs/copy_tuned.py tunes a pretrained model instead

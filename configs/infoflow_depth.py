@@ -37,28 +37,13 @@ def get_config(arg: str = "") -> ConfigDict:
     config.page.law = arg in ("", "widths")
     config.task.target = "pairmin"
     config.task.D = 1
-    config.network.beta = 1.0
-    config.network.kind = "gelu"
-    config.network.residual = "both"
-    config.network.encoder = "mlp"
-    config.network.encoder_widths = (64,)
-    config.network.encoder_kind = "gelu"
-    config.training.gain = 0.6
+    _trained.smooth(config)
     config.training.steps = (3000,)
-    config.training.batch = 64
-    config.axes.tokens = (4, 8, 16)
     config.axes.hidden = (64,)  # of a layer's FFN in the network of two layers
-    config.axes.runs = 2
-    config.axes.rates = (6e-3,)
     if arg == "":
-        config.training.steps = (100_000,)
-        config.training.batch = 256
-        config.training.warmup = 1000
-        config.training.chunk = 1000
+        _trained.lengthen(config)
         config.axes.tokens = (4, 8, 16, 32, 64)
         config.axes.hidden = (8, 16, 32, 64, 128, 256)
-        config.axes.runs = 4
-        config.execution.batching = "vmap"
     if arg == "widths":
         config.page.name += "_widths"
         config.page.title = "Depth against width: exponents"
@@ -76,22 +61,17 @@ def get_config(arg: str = "") -> ConfigDict:
 def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     """One cell a depth, FFN width, T, rate and run."""
     _base.check_axes(config.axes)
-    axes, width, n = config.axes, config.network.width, config.network.head_width
+    axes = config.axes
     for tokens in axes.tokens:
         for hidden in axes.hidden:
-            unit = 2 * width + 1  # parameters of a hidden unit: in, out, bias
-            wider = 2 * hidden + round((4 * width * n + width) / unit)  # what a layer has besides
+            wider = _trained.as_wide(config.network, hidden, 2)
             for ffn in (((wider,),), ((hidden,), (hidden,))):
-                for rate in axes.rates:
-                    for run in range(axes.runs):
-                        heads = (1,) * len(ffn)
-                        values = {
-                            "network.ffn": ffn,
-                            "cell.heads": heads,
-                            "cell.slots": heads,
-                            "training.tokens": (tokens,),
-                            "evaluation.tokens": (tokens,),
-                            "cell.rate": rate,
-                            "cell.run": run,
-                        }
-                        add(values)
+                heads = (1,) * len(ffn)
+                values = {
+                    "network.ffn": ffn,
+                    "cell.heads": heads,
+                    "cell.slots": heads,
+                    "training.tokens": (tokens,),
+                    "evaluation.tokens": (tokens,),
+                }
+                _trained.each_run(add, axes, values)

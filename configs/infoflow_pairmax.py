@@ -21,11 +21,10 @@ from configs import _base, _trained
 LEAD = """Two layers, no positional encoding. Every run of a D is one lane of one program: head
 masks make all head counts one shape. NMSE on 2000 fixed sequences; least over runs is the papers'
 statistic. The quick form takes planar matrices and T = 16, where the paper has random ones,
-tokens of four numbers, and T = 64. At D = 3 success is a
-matter of the seed, and all head counts get the same number of runs and steps: [what was
-tried](infoflow_pairmax_search.md). Another run, on two CPU devices, whose rounding is another,
-gave at D = 3 (3,3) 3.45e-06 and factors 2.08e+03 and 269. D = 4 to 6 are left to the paper's
-form, whose cost --mode=plan prints."""
+tokens of four numbers, and T = 64. At D = 3 success is a matter of the seed, and all head counts
+get the same number of runs and steps: [what was tried](infoflow_pairmax_search.md). Another run,
+on two CPU devices, whose rounding is another, gave at D = 3 (3,3) 3.45e-06 and factors 2.08e+03
+and 269. D = 4 to 6 are left to the paper's form, whose cost --mode=plan prints."""
 
 LAYERED = """As docs/results/infoflow_pairmax.md, but D = 3 with two layers and with three, whose
 FFNs are narrower so that all have about as many parameters. By the planner (2,2,1) suffices, as a
@@ -95,9 +94,7 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     _base.check_arg(config.axes.heads, ("corner", "grid", "layers"))
     for D in config.axes.dims:
         for shape in _shapes(config.axes.heads, D):
-            for rate in config.axes.rates:
-                for run in range(config.axes.runs):
-                    add({"task.D": D, **shape, "cell.rate": rate, "cell.run": run})
+            _trained.each_run(add, config.axes, {"task.D": D, **shape})
 
 
 def _shapes(how: str, D: int) -> list[dict[str, Any]]:

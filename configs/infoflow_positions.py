@@ -48,7 +48,4 @@ def get_config(arg: str = "") -> ConfigDict:
 def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     """One cell a rate and run."""
     _base.check_axes(config.axes)
-    for rate in config.axes.rates:
-        for run in range(config.axes.runs):
-            values = {"cell.heads": (1,), "cell.slots": (1,), "cell.rate": rate, "cell.run": run}
-            add(values)
+    _trained.each_run(add, config.axes, {"cell.heads": (1,), "cell.slots": (1,)})

@@ -103,14 +103,10 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
         add({"subject.network": plan, "subject.beta": beta})
     for D in axes.dims:
         for heads in ((D, D), (D - 1, D), (D, D - 1)):
-            for rate in axes.rates:
-                for run in range(axes.runs):
-                    values = {
-                        "subject.network": "trained",
-                        "task.D": D,
-                        "cell.heads": heads,
-                        "cell.slots": (D, D),
-                        "cell.rate": rate,
-                        "cell.run": run,
-                    }
-                    add(values)
+            values = {
+                "subject.network": "trained",
+                "task.D": D,
+                "cell.heads": heads,
+                "cell.slots": (D, D),
+            }
+            _trained.each_run(add, axes, values)

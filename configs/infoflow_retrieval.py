@@ -62,14 +62,10 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     axes = config.axes
     for layers, choices in ((1, axes.heads), (2, axes.deep)):
         for h in choices:
-            for rate in axes.rates:
-                for run in range(axes.runs):
-                    values = {
-                        "cell.heads": (h,) * layers,
-                        "cell.slots": (max(choices),) * layers,
-                        "network.ffn": ((),) if layers == 1 else ((32,), ()),
-                        "network.residual": "none" if layers == 1 else "both",
-                        "cell.rate": rate,
-                        "cell.run": run,
-                    }
-                    add(values)
+            values = {
+                "cell.heads": (h,) * layers,
+                "cell.slots": (max(choices),) * layers,
+                "network.ffn": ((),) if layers == 1 else ((32,), ()),
+                "network.residual": "none" if layers == 1 else "both",
+            }
+            _trained.each_run(add, axes, values)

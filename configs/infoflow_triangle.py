@@ -42,13 +42,8 @@ def get_config(arg: str = "") -> ConfigDict:
     config.axes.runs = 1
     config.axes.rates = (3e-3,)
     if arg == "":
-        config.training.steps = (100_000,)
-        config.training.batch = 256
-        config.training.warmup = 1000
-        config.training.chunk = 1000
+        _trained.lengthen(config)
         config.axes.tokens = (3, 4, 8, 16, 32, 64)
-        config.axes.runs = 4
-        config.execution.batching = "vmap"
     if arg == "quick":
         config.axes.heads = ((2, 2), (4, 4))
         config.axes.widths = (24, 48)
@@ -68,16 +63,12 @@ def sweep(add: Callable[..., None], config: ConfigDict) -> None:
     for target in axes.targets:
         for heads, width in zip(axes.heads, axes.widths, strict=True):
             for tokens in axes.tokens:
-                for rate in axes.rates:
-                    for run in range(axes.runs):
-                        values = {
-                            "task.target": target,
-                            "network.width": width,
-                            "cell.heads": heads,
-                            "cell.slots": heads,
-                            "training.tokens": (tokens,),
-                            "evaluation.tokens": (tokens,),
-                            "cell.rate": rate,
-                            "cell.run": run,
-                        }
-                        add(values)
+                values = {
+                    "task.target": target,
+                    "network.width": width,
+                    "cell.heads": heads,
+                    "cell.slots": heads,
+                    "training.tokens": (tokens,),
+                    "evaluation.tokens": (tokens,),
+                }
+                _trained.each_run(add, axes, values)

@@ -26,6 +26,7 @@ from sweep_jax.report import Section, write_report
 from sweep_jax.store import table, write_table
 
 _PANEL = ("D", "heads", "target", "tokens", "rate", "residual")
+_ATTENTION = "c0's attention in layer 1 by position, mean ± deviation over inputs"
 _LISTS = ("nmse_T", "history", "attention_HT", "attention_spread_HT")
 _ONE_RUN = ("cell.run", "cell.slots")  # axes that do not make another architecture
 
@@ -44,8 +45,7 @@ def report(config: ConfigDict, cells: Sequence[Cell], context: Context) -> str:
     if (rows["runs"] > 1).any():
         tables.append(("NMSE of every run, least first", every_run(records)))
     if any("attention_HT" in record["metrics"] for _, record in records):
-        tables.append(("c0's attention in layer 1 by position, mean ± deviation over inputs",
-                       by_position(records)))  # fmt: skip
+        tables.append((_ATTENTION, by_position(records)))
     if (gaps := neighbours(rows)) is not None:
         tables.append(("(D,D) against its neighbours, least over runs", gaps))
     if config.page.law:
@@ -107,7 +107,9 @@ def by_position(records: Sequence[tuple[Cell, dict[str, Any]]]) -> pd.DataFrame:
     rows = []
     for axes, group in _architectures(records):
         for cell, record in group:
-            means, spreads = (record["metrics"][name] for name in _LISTS[2:])
+            means, spreads = (
+                record["metrics"][name] for name in ("attention_HT", "attention_spread_HT")
+            )
             for head, (mean_T, spread_T) in enumerate(zip(means, spreads, strict=True)):
                 known = {"heads": axes["heads"], "run": cell.config["cell"]["run"], "head": head}
                 each = enumerate(zip(mean_T, spread_T, strict=True), 1)

@@ -105,16 +105,25 @@ def test_attention_by_position_is_that_of_explicit_weights():
         infoflow_positions.get_config("smoke"), infoflow_positions.sweep, trained.EXCLUDED
     )
     s = trained.settings(cell)
+    rng = np.random.default_rng(0)
+    other = jax.tree.map(lambda leaf: rng.standard_normal(leaf.shape) / 4, made.params)
     with trained.wide(made.config):
         shared = ensemble.Ensemble(made.config, s.task, Scale(0.0, 1.0), s.training, "map")
-        params_R = jax.tree.map(lambda leaf: np.stack([leaf] * 2), made.params)
-        found = fit.Fitted(params_R, *[np.zeros(2)] * 3)
-        masks = np.array([[[True]], [[False]]])
-        runs_R = ensemble.Run(np.zeros((2, 2), np.uint32), masks, np.zeros(2))
-        one, none = trained.looks(shared, found, runs_R, s.evaluation)
+        params_R = jax.tree.map(lambda a, b: np.stack([a, a, b]), made.params, other)
+        found = fit.Fitted(params_R, *[np.zeros(3)] * 3)
+        masks = np.array([[[True]], [[False]], [[True]]])
+        runs_R = ensemble.Run(np.zeros((3, 2), np.uint32), masks, np.zeros(3))
+        one, none, drawn = trained.looks(shared, found, runs_R, s.evaluation)
+        x_NTD, _ = fit.validation(shared, s.evaluation.examples, s.evaluation.tokens[0], 1)
+        terms = transformer.Network(made.config).bind({"params": other}).first_terms
+        weight_NTH = np.exp([terms(x_TD)[0] for x_TD in x_NTD])
     np.testing.assert_allclose(one["attention_HT"], [[1 / 3] * 3 + [0] * 7], atol=1e-9)
     np.testing.assert_allclose(one["attention_spread_HT"], np.zeros((1, 10)), atol=1e-9)
     assert none["attention_HT"].shape == (0, 10)
+    weight_NTH /= weight_NTH.sum(1, keepdims=True)
+    assert weight_NTH.std(0).max() > 0.01  # it depends on the tokens
+    np.testing.assert_allclose(drawn["attention_HT"].T, weight_NTH.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(drawn["attention_spread_HT"].T, weight_NTH.std(0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
